@@ -1,0 +1,1 @@
+"""Programs meet a backend: graphs are executed, values come back."""

@@ -1,0 +1,1 @@
+"""The backends: local, remote, embedded and scripted."""

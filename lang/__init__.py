@@ -1,0 +1,1 @@
+"""What an author writes, and the graph it becomes. Standard library only."""

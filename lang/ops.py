@@ -1,0 +1,96 @@
+"""The closed set of operations: what a node of a graph can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant")
+
+SelectMethod: TypeAlias = Literal[
+    "sum",
+    "token_length_normalized",
+    "greedy_token_selection",
+    "unconditional_likelihood_normalized",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. None means: the run's default, else the runtime's.
+
+    The fields carry the names of the runtime's `SamplingParams`, so one that is added
+    there and here needs no other change.
+    """
+
+    max_tokens: int | None = None
+    min_tokens: int | None = None
+    stop: tuple[str, ...] | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    ignore_eos: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Literal text; never read as control tokens."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of another node, as text; the node's `reads` names the source."""
+
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An argument of the program that a trace left open."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleBegin:
+    """Open a turn; the model's chat template gives the text."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class RoleEnd:
+    """Close the open turn; the model's chat template gives the text."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Gen:
+    """Let the model write, and keep what it wrote under `name`.
+
+    At most one of `regex` and `choices` is given. `seed` overrides the one that the
+    run derives from its own seed and this node's place.
+    """
+
+    name: str | None = None
+    sampling: Sampling = Sampling()
+    regex: str | None = None
+    choices: tuple[str, ...] | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Score every choice after the text so far, append the best, keep it under `name`."""
+
+    name: str | None
+    choices: tuple[str, ...]
+    method: SelectMethod = "sum"
+
+
+Op: TypeAlias = Text | Value | Input | RoleBegin | RoleEnd | Gen | Select

@@ -1,0 +1,1 @@
+"""Requests on a device: engine, scheduler, cache, model, grammars and sockets."""

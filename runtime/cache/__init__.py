@@ -1,0 +1,1 @@
+"""The paged KV cache: block pool, radix tree, tensors."""

@@ -1,0 +1,1 @@
+"""Grammar-constrained decoding: automata over bytes, token masks, matchers."""

@@ -1,0 +1,68 @@
+"""The seam between the engine and the grammars: what is asked for, what a matcher can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+GrammarKind: TypeAlias = Literal["regex", "choices"]
+Bitmask: TypeAlias = npt.NDArray[np.int32]  # [ceil(width / 32)], bit set: token allowed
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarSpec:
+    """A constraint as it was asked for: one regex, or the list of choices."""
+
+    kind: GrammarKind
+    source: tuple[str, ...]  # ("[0-9]+",) or the choices
+
+
+class GrammarMatcher(Protocol):
+    """Where one sequence stands in a grammar. Cheap; one a sequence."""
+
+    def fill_bitmask(self, row: Bitmask) -> None:
+        """Overwrite `row`: bits of the tokens that may come next, end tokens included
+        exactly where the output may end. Ids without a token are never set."""
+        ...
+
+    def accept(self, token_id: int) -> bool:
+        """Advance by a token; False, and no change, if the grammar does not allow it."""
+        ...
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last accepted tokens."""
+        ...
+
+    def fork(self) -> GrammarMatcher:
+        """Give an independent matcher in the same state."""
+        ...
+
+    @property
+    def is_accepting(self) -> bool:
+        """True where the text so far is a whole word of the grammar."""
+        ...
+
+    @property
+    def is_finished(self) -> bool:
+        """True where the text is whole and nothing can follow, or an end token was accepted."""
+        ...
+
+    def forced(self) -> bytes:
+        """Give the bytes that must come next whatever the model says (b"" if none)."""
+        ...
+
+
+class CompiledGrammar(Protocol):
+    """A grammar for one vocabulary: immutable, shared by all requests."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds, masks included."""
+        ...
+
+    def matcher(self) -> GrammarMatcher:
+        """Start a matcher at the beginning of the text."""
+        ...

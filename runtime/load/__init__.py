@@ -1,0 +1,1 @@
+"""Weights and tokenizers from files, and the store where pulled models live."""

@@ -1,0 +1,1 @@
+"""Models: configuration, layers, the runner that executes a batch, the tokenizer."""

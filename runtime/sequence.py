@@ -1,0 +1,135 @@
+"""What the engine works on: requests in, sequences and batches inside, outputs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import RequestCode, RequestError
+from .grammar.spec import GrammarSpec
+
+Int32: TypeAlias = npt.NDArray[np.int32]
+Int64: TypeAlias = npt.NDArray[np.int64]
+FinishReason: TypeAlias = Literal["stop", "length", "cancelled", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are drawn.
+
+    `max_tokens` None means up to the end of the context. `temperature` 0 is greedy.
+    `top_k` 0 or -1 keeps every token. `stop` strings end the output and are cut off.
+
+    Raises: RequestError (invalid_request), naming the field.
+    """
+
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        checks = (
+            (self.max_tokens is None or self.max_tokens >= 0, "max_tokens", "0 or more"),
+            (self.min_tokens >= 0, "min_tokens", "0 or more"),
+            (0.0 <= self.temperature < float("inf"), "temperature", "0 or more, and finite"),
+            (self.top_k >= -1, "top_k", "1 or more, or 0 or -1 for all"),
+            (0.0 < self.top_p <= 1.0, "top_p", "over 0 and at most 1"),
+            (0.0 <= self.min_p <= 1.0, "min_p", "from 0 to 1"),
+            (all(self.stop), "stop", "strings that are not empty"),
+        )
+        for is_right, name, allowed in checks:
+            if not is_right:
+                value = getattr(self, name)
+                raise RequestError("invalid_request", f"{name}={value!r}: {name} must be {allowed}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Continue `prompt`. `seed` and the output position alone decide each draw."""
+
+    id: str
+    prompt: Int32  # [n], n >= 1
+    sampling: SamplingParams = SamplingParams()
+    grammar: GrammarSpec | None = None
+    seed: int = 0
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredText:
+    """Tokens of which those from `score_from` (>= 1) on get a log-probability each."""
+
+    token_ids: Int32  # [n], n > score_from
+    score_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRequest:
+    """Give log P(token | all before it) for the scored part of each text. One answer for all."""
+
+    id: str
+    texts: tuple[ScoredText, ...]
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and seconds of one request; `cached_tokens` of the prompt were not computed."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    queue_s: float = 0.0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a step gave one request. The last one has `finish_reason`, and comes exactly once.
+
+    `text` is new text since the output before. The last output also carries
+    `token_ids`: the generated tokens that lie wholly before a stop string (and no end
+    token), and `tail`: the text after them that still belongs to the output. A
+    finished ScoreRequest carries `logprobs`, one tuple a text.
+    """
+
+    request_id: str
+    text: str = ""
+    finish_reason: FinishReason | None = None
+    stop_reason: str | None = None  # the stop string that matched
+    token_ids: tuple[int, ...] = ()
+    tail: str = ""
+    logprobs: tuple[tuple[float, ...], ...] = ()
+    usage: Usage = Usage()
+    error_code: RequestCode | None = None
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Batch:
+    """One forward pass: `T` new tokens of `n` sequences, laid end to end.
+
+    K and V of a layer are stored at `slot_mapping`, then the copies are made, then the
+    attention of that layer reads: so a sequence may share a block that another one fills
+    in this same pass. Copies read nothing that another copy of the batch writes.
+    """
+
+    token_ids: Int32  # [T]
+    positions: Int32  # [T]
+    slot_mapping: Int64  # [T] slot = block * block_size + offset
+    cu_seqlens: Int32  # [n + 1] where each sequence's new tokens begin
+    seq_lens: Int32  # [n] tokens in the context once this pass is done
+    block_tables: Int32  # [n, max blocks], padded with 0
+    copy_from: Int64  # [c] slots
+    copy_to: Int64  # [c] slots
+    logit_rows: Int64  # [r] rows of T whose logits are wanted
+    sequences: tuple[object, ...] = field(default=())  # the engine's own, in order

@@ -1,0 +1,1 @@
+"""The engine's thread, the ZeroMQ worker and its client link."""
