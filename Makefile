@@ -1,0 +1,52 @@
+# Everything starts here: `make demo` and `make test` set up what they need.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check format bench clean
+
+help:  ## Say what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.venv/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "plait needs Python 3.10 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/.dev: .venv/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: .venv/.installed  ## Extract JSON from documents with the default model
+	@$(BIN)/plait pull smollm2
+	@$(BIN)/python examples/json_extract.py
+
+test: .venv/.dev  ## Run the whole test suite
+	@$(BIN)/plait pull smollm2
+	$(BIN)/pytest -q
+
+test-fast: .venv/.dev  ## Run the tests that need neither the model nor a second
+	$(BIN)/pytest -q -m 'not slow'
+
+check: .venv/.dev  ## Lint, format, types, layout
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/pytest -q tests/layout
+
+format: .venv/.dev  ## Rewrite the files as ruff wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.installed  ## Run the benchmarks of the runtime and check their goals
+	@$(BIN)/plait pull smollm2
+	$(BIN)/python benchmarks/prefix_sharing.py --check
+	$(BIN)/python benchmarks/decode_batch.py --check
+	$(BIN)/python benchmarks/startup.py --check
+
+clean:  ## Remove the virtual environment and the caches of the tools
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
