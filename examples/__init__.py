@@ -1,0 +1,1 @@
+"""Programs to read, run and change; each is run by a test."""
