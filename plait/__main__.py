@@ -1,0 +1,94 @@
+"""The command line's entry: parse, run, and turn every known error into one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .cli import graph, models, pull, run, serve
+from .lang.errors import InvalidArgument, PlaitError, UsageError
+from .runtime.errors import LinkError, ModelLoadError, RequestError
+
+KNOWN_ERRORS = (PlaitError, RequestError, ModelLoadError, LinkError)
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with the way to the help."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="plait",
+        description="Run prompt programs, and serve the models that execute them.",
+        epilog="example: plait run examples/hello.py:hello --arg name=Ada",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for module in (run, serve, pull, graph, models):
+        name = module.__name__.rsplit(".", 1)[-1]
+        summary = (module.__doc__ or "").splitlines()[0]
+        sub = commands.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=module.EXAMPLE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(sub)
+        sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        sub.set_defaults(execute=module.execute)
+    return parser
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("plait")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; give the process's exit code: 0, 1 for a failure, 2 for wrong usage."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        args = _parser().parse_args(words)
+        if args.version:
+            print(f"plait {_version()}")
+            return 0
+        if args.command is None:
+            _parser().print_help()
+            return EXIT_USAGE
+        code: int = args.execute(args)
+        return code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader has enough: `plait run ... | head`
+        sys.stderr.close()
+        return EXIT_FAILURE
+    except (UsageError, InvalidArgument) as error:
+        return _report(error, EXIT_USAGE, words)
+    except Exception as error:
+        return _report(error, EXIT_FAILURE, words)
+
+
+def _report(error: Exception, code: int, words: Sequence[str]) -> int:
+    if "--debug" in words:
+        raise error
+    is_known = isinstance(error, KNOWN_ERRORS)
+    kind = "" if is_known else f"{type(error).__name__}: "
+    hint = "" if is_known or isinstance(error, OSError) else " (--debug shows where)"
+    text = " ".join(str(error).split())
+    print(f"plait: {kind}{text}{hint}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

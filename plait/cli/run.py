@@ -1,0 +1,77 @@
+"""Run a program once, and print what it wrote."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+
+from ..interpreter.backend import Backend
+from ..interpreter.program import Function
+from ..lang.errors import UsageError
+from .target import load_program, parse_arguments
+
+EXAMPLE = "example: plait run examples/hello.py:hello --arg name=Ada --stream"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `plait run`."""
+    parser.add_argument("target", metavar="FILE.py:function", help="the program")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the program: name=text, or name:=JSON; may be repeated",
+    )
+    parser.add_argument("--model", help="a pulled model's name, a GGUF file or a model folder")
+    parser.add_argument("--connect", metavar="ENDPOINT", help="use a running `plait serve`")
+    parser.add_argument("--stream", action="store_true", help="print each variable as it grows")
+    parser.add_argument("--seed", type=int, help="make the run repeatable")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run the program; give the exit code."""
+    if args.model and args.connect:
+        raise UsageError("--model and --connect exclude each other: the server chose its model")
+    program = load_program(args.target)
+    if not isinstance(program, Function):
+        raise UsageError(f"{args.target}: use plait.function to make it a program that runs")
+    arguments = parse_arguments(program, args.arg)
+    with ExitStack() as stack:
+        backend = _backend(args.model, args.connect)
+        stack.callback(backend.close)
+        chosen = program.options(backend=backend, seed=args.seed)
+        if args.stream:
+            return _stream(chosen, arguments)
+        result = chosen.run(**arguments)
+        print(result.text())
+        for name in result.variables:
+            print(f"{name} = {result[name]!r}", file=sys.stderr)
+    return 0
+
+
+def _backend(model: str | None, endpoint: str | None) -> Backend:
+    if endpoint is not None:
+        from ..interpreter.backends.remote import RemoteBackend
+
+        return RemoteBackend(endpoint)
+    from ..interpreter.backends.embedded import EmbeddedBackend
+
+    return EmbeddedBackend(model)
+
+
+def _stream(program: Function, arguments: dict[str, object]) -> int:
+    with program.stream(**arguments) as events:
+        for event in events:
+            label = f"{event.branch}:{event.variable}" if event.branch else str(event.variable)
+            match event.kind:
+                case "start":
+                    print(f"[{label}] ", end="", flush=True)
+                case "delta":
+                    print(event.text, end="", flush=True)
+                case "end":
+                    print(flush=True)
+                case "error":
+                    print(f"[{label}] failed: {event.error}", file=sys.stderr)
+    return 0
