@@ -1,0 +1,54 @@
+"""The Llama family: embedding, layers, norm, head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...kernels.linear import linear
+from ...kernels.norm import rms_norm
+from ..cache.kv import KVCache
+from .checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, TensorSource
+from .config import ModelConfig
+from .layers import Layer, Step, inverse_frequencies, read_layer, run_layer
+
+
+@dataclass(frozen=True, slots=True)
+class Llama:
+    """The weights of a model, and its forward pass."""
+
+    config: ModelConfig
+    embedding: Tensor  # [vocab, hidden]
+    layers: tuple[Layer, ...]
+    norm: Tensor  # [hidden]
+    head: Tensor  # [vocab, hidden]
+    inv_freq: Tensor  # [head_dim / 2]
+
+    def forward(self, step: Step, cache: KVCache) -> Tensor:
+        """Run a batch, filling the cache; fp32 logits of the wanted rows, [r, vocab]."""
+        x = torch.embedding(self.embedding, step.token_ids)
+        for layer, (k_cache, v_cache) in zip(self.layers, cache.layers, strict=True):
+            x = run_layer(x, layer, self.config, step, k_cache, v_cache)
+        wanted = x.index_select(0, step.logit_rows)
+        return linear(rms_norm(wanted, self.norm, self.config.norm_eps), self.head).float()
+
+
+def read_llama(
+    config: ModelConfig, source: TensorSource, dtype: torch.dtype, device: torch.device
+) -> Llama:
+    """Read a model from its tensors.
+
+    Raises: ModelLoadError, naming tensors that are missing, stray or of the wrong shape.
+    """
+    checkpoint = Checkpoint(config, source, dtype, device)
+    embedding = checkpoint.read(EMBEDDING)
+    return Llama(
+        config=config,
+        embedding=embedding,
+        layers=tuple(read_layer(checkpoint, index) for index in range(config.num_layers)),
+        norm=checkpoint.read(NORM),
+        head=embedding if config.is_tied else checkpoint.read(HEAD),
+        inv_freq=inverse_frequencies(config.rope, config.head_dim).to(device),
+    )

@@ -1,0 +1,58 @@
+"""A model from its files, ready to serve."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+
+from ..config import EngineConfig
+from ..errors import ModelLoadError
+from ..load.weights import opened
+from .config import read_config
+from .interface import Model, Tokenizer
+from .llama import read_llama
+from .runner import TorchRunner, choose_context
+from .tokenizer import load_tokenizer
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def load_model(path: Path, config: EngineConfig) -> Model:
+    """Load a GGUF file, a pulled model's folder, or a Hugging Face folder.
+
+    Raises: ModelLoadError, naming the file and the key or tensor that is wrong.
+    """
+    tokenizer = load_tokenizer(path)
+    with opened(path) as weights:
+        try:
+            shape = read_config(weights.config)
+            _check_vocabulary(tokenizer, shape.vocab_size)
+            choose_context(shape, config)  # refuses before the weights are read
+            device = torch.device(config.device)
+            llama = read_llama(shape, weights, _DTYPES[config.dtype], device)
+        except ModelLoadError as e:
+            raise ModelLoadError(_located(path, str(e))) from e
+        digest = _digest(weights.digest, tokenizer, config)
+    return Model(path.name, digest, tokenizer, TorchRunner(llama, config))
+
+
+def _located(path: Path, message: str) -> str:
+    return message if str(path) in message else f"{path}: {message}"
+
+
+def _check_vocabulary(tokenizer: Tokenizer, num_rows: int) -> None:
+    if tokenizer.vocab_size > num_rows:
+        raise ModelLoadError(
+            f"the tokenizer has ids up to {tokenizer.vocab_size - 1} and the embedding "
+            f"{num_rows} rows; they do not belong together"
+        )
+
+
+def _digest(weights_digest: str, tokenizer: Tokenizer, config: EngineConfig) -> str:
+    """Name all that a cached K and V depends on: weights, tokens and dtype."""
+    state = hashlib.sha256(f"{weights_digest} {config.dtype} ".encode())
+    for token in tokenizer.token_bytes:
+        state.update(b"-" if token is None else b"%d:" % len(token) + token)
+    return state.hexdigest()
