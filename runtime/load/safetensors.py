@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from ..errors import ModelLoadError
+from .json_file import read_json
 
 _WHOLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -64,22 +65,6 @@ class SafetensorsWeights:
             state.update(f"{path.name} {path.stat().st_size}".encode())
             state.update(_header_bytes(path))
         return f"safetensors-{state.hexdigest()}"
-
-
-def read_json(path: Path) -> dict[str, object]:
-    """Read a JSON object.
-
-    Raises: ModelLoadError, naming the file.
-    """
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except OSError as e:
-        raise ModelLoadError(f"{path}: cannot be read: {e.strerror}") from e
-    except ValueError as e:
-        raise ModelLoadError(f"{path}: not valid JSON: {e}") from e
-    if not isinstance(value, dict):
-        raise ModelLoadError(f"{path}: not a JSON object")
-    return value
 
 
 def _locate(folder: Path) -> dict[str, Path]:
