@@ -93,10 +93,11 @@ def _attention(
 ) -> Tensor:
     heads, kv_heads = config.num_heads, config.num_kv_heads
     qkv = linear(x, layer.qkv.weight, layer.qkv.bias).view(len(x), -1, config.head_dim)
-    qk, v = qkv.split((heads + kv_heads, kv_heads), dim=1)
+    qk, v = qkv[:, : heads + kv_heads], qkv[:, heads + kv_heads :]
     if layer.qk_norm is not None:
         qk = rms_norm(qk, layer.qk_norm, config.norm_eps)
-    q, k = apply_rope(qk, step.turn).split((heads, kv_heads), dim=1)
+    qk = apply_rope(qk, step.turn)
+    q, k = qk[:, :heads], qk[:, heads:]
     kv.store(k, v, k_cache, v_cache, step.slot_mapping)
     # After the store and before the read: a block may be shared within this very pass.
     if len(step.copy_from):

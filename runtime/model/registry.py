@@ -34,7 +34,7 @@ def load_model(path: Path, config: EngineConfig) -> Model:
             llama = read_llama(shape, weights, _DTYPES[config.dtype], device)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
-        digest = _digest(weights.digest, tokenizer, config)
+        digest = _digest(weights.digest, tokenizer.digest, config.dtype)
     return Model(path.name, digest, tokenizer, TorchRunner(llama, config))
 
 
@@ -50,9 +50,6 @@ def _check_vocabulary(tokenizer: Tokenizer, num_rows: int) -> None:
         )
 
 
-def _digest(weights_digest: str, tokenizer: Tokenizer, config: EngineConfig) -> str:
-    """Name all that a cached K and V depends on: weights, tokens and dtype."""
-    state = hashlib.sha256(f"{weights_digest} {config.dtype} ".encode())
-    for token in tokenizer.token_bytes:
-        state.update(b"-" if token is None else b"%d:" % len(token) + token)
-    return state.hexdigest()
+def _digest(*parts: str) -> str:
+    """Name all that a cached K and V depends on."""
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
