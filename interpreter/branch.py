@@ -1,0 +1,141 @@
+"""The text of a branch: settled tokens, and text that waits for its neighbours.
+
+Adjacent texts merge before they are tokenised, and a token once settled never changes:
+text settles where a control token, a generated token or a choice follows it. Every value
+here is immutable and shares what came before, so a fork copies nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..runtime.errors import RequestError
+from ..runtime.sequence import Int32
+from .chat import Turn
+
+if TYPE_CHECKING:
+    from ..runtime.model.interface import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TokenLink:
+    """Tokens after those of `parent`; `num_tokens` counts both."""
+
+    parent: TokenLink | None
+    token_ids: Int32
+    num_tokens: int
+
+    def all_ids(self) -> Int32:
+        """Give the tokens from the start of the text."""
+        parts = []
+        link: TokenLink | None = self
+        while link is not None:
+            parts.append(link.token_ids)
+            link = link.parent
+        return np.concatenate(parts[::-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TextLink:
+    """Plain text after that of `parent`, not yet tokenised."""
+
+    parent: TextLink | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BranchText:
+    """All text of a branch up to one node; `turn` is its last turn, open or closed."""
+
+    tokens: TokenLink | None = None
+    pending: TextLink | None = None
+    turn: Turn | None = None
+    is_turn_open: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing was written yet."""
+        return self.tokens is None and self.pending is None
+
+    def add(self, text: str) -> BranchText:
+        """Give this text with plain text after it."""
+        return replace(self, pending=TextLink(self.pending, text)) if text else self
+
+    def pending_text(self) -> str:
+        """Give the text that waits to be tokenised, merged."""
+        parts = []
+        link = self.pending
+        while link is not None:
+            parts.append(link.text)
+            link = link.parent
+        return "".join(parts[::-1])
+
+
+class TextCodec:
+    """Turns branch text into tokens, with one tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._bos = tokenizer.bos_token_id if tokenizer.adds_bos else None
+        controls = sorted(tokenizer.control_tokens, key=len, reverse=True)
+        self._controls = re.compile(f"({'|'.join(map(re.escape, controls))})") if controls else None
+
+    def encode(self, text: str) -> list[int]:
+        """Tokenise plain text; control tokens' spelling in it stays plain."""
+        return self._tokenizer.encode(text) if text else []
+
+    def add_template(self, branch: BranchText, text: str) -> BranchText:
+        """Add a template's text: its control tokens as such, the rest as plain text."""
+        if self._controls is None:
+            return branch.add(text)
+        parts = self._controls.split(text)  # plain, control, plain, ...
+        branch = branch.add(parts[0])
+        for control, plain in zip(parts[1::2], parts[2::2], strict=True):
+            token_id = self._tokenizer.control_tokens[control]
+            branch = self.settle(branch, [token_id]).add(plain)
+        return branch
+
+    def settle(self, branch: BranchText, then: Sequence[int] = ()) -> BranchText:
+        """Tokenise what is pending, and put the tokens of `then` after it."""
+        token_ids = [*self.encode(branch.pending_text()), *then]
+        return replace(branch, tokens=self.grow(branch.tokens, token_ids), pending=None)
+
+    def settle_prompt(self, branch: BranchText) -> BranchText:
+        """Settle a text that the model shall go on from: it has at least one token.
+
+        Raises: RequestError (`empty_prompt`) if there is no text and no token to start with.
+        """
+        branch = self.settle(branch)
+        if branch.tokens is None:
+            branch = replace(branch, tokens=self.grow(None, [self.start_token()]))
+        return branch
+
+    def grow(self, tokens: TokenLink | None, token_ids: Sequence[int]) -> TokenLink | None:
+        """Give `tokens` with these after them; a text's first token is BOS where it must be."""
+        if tokens is None and self._bos is not None and list(token_ids[:1]) != [self._bos]:
+            token_ids = [self._bos, *token_ids]
+        if not token_ids:
+            return tokens
+        num_before = tokens.num_tokens if tokens is not None else 0
+        ids = np.asarray(token_ids, dtype=np.int32)
+        return TokenLink(tokens, ids, num_before + len(ids))
+
+    def start_token(self) -> int:
+        """Give the token that stands for an empty text: BOS, else an end token.
+
+        Raises: RequestError (`empty_prompt`) if the model has neither.
+        """
+        if self._tokenizer.bos_token_id is not None:
+            return self._tokenizer.bos_token_id
+        if self._tokenizer.eos_token_ids:
+            return min(self._tokenizer.eos_token_ids)
+        raise RequestError(
+            "empty_prompt",
+            "there is no text to go on from, and the model has no token to start with; "
+            "add some text before the first gen or select",
+        )

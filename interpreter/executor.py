@@ -1,0 +1,39 @@
+"""Nodes in, node events out: programs' graphs against an engine.
+
+Callback style, without locks: everything runs on the one thread that `post` posts to,
+only the engine's outputs arrive on another and are posted.
+"""
+
+from __future__ import annotations
+
+from .backend import Listener, SessionConfig
+from .branch import TextCodec
+from .calls import Calls, EngineLike, Post
+from .chat import ChatTemplate
+from .session import ExecutorSession
+
+__all__ = ["EngineLike", "Executor", "ExecutorSession"]
+
+
+class Executor:
+    """Executes the nodes of any number of runs on one engine."""
+
+    def __init__(self, engine: EngineLike, post: Post) -> None:
+        tokenizer = engine.model.tokenizer
+        names = {token_id: text for text, token_id in tokenizer.control_tokens.items()}
+        eos_token_id = min(tokenizer.eos_token_ids, default=None)
+        self._calls = Calls(engine, post)
+        self._codec = TextCodec(tokenizer)
+        self._chat = ChatTemplate(
+            tokenizer.chat_template,
+            bos_token=_name(names, tokenizer.bos_token_id),
+            eos_token=_name(names, eos_token_id),
+        )
+
+    def open(self, config: SessionConfig, listener: Listener) -> ExecutorSession:
+        """Start a run; `listener` gets its events, in order, in lists."""
+        return ExecutorSession(config, listener, self._calls, self._codec, self._chat)
+
+
+def _name(names: dict[int, str], token_id: int | None) -> str:
+    return names.get(token_id, "") if token_id is not None else ""

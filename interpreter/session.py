@@ -1,0 +1,231 @@
+"""One run inside the executor: its nodes, what they wait for, and what they gave."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from ..lang.graph import Node
+from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Text, Value
+from ..runtime.errors import RequestCode, RequestError
+from ..runtime.sequence import Output, Request, ScoreRequest
+from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, SessionConfig, Started
+from .branch import BranchText, TextCodec
+from .calls import Arrival, Call, Calls
+from .chat import ChatTemplate
+from .lowering import derive_seed, gen_request
+from .outcome import gen_outcome, select_outcome
+from .selection import prepare
+from .states import NodeState, sources_of
+from .turns import close_turn, open_turn
+
+_log = logging.getLogger(__name__)
+
+
+class ExecutorSession:
+    """One run of one program. Every method is called on the executor's thread.
+
+    A node is ready when its sources are done; ready nodes wait in a queue, so neither a
+    long chain nor a wide fork recurses. Node states live as long as the session: later
+    segments may point at them.
+    """
+
+    def __init__(
+        self,
+        config: SessionConfig,
+        listener: Listener,
+        calls: Calls,
+        codec: TextCodec,
+        chat: ChatTemplate,
+    ) -> None:
+        self._config = config
+        self._listener = listener
+        self._calls = calls
+        self._codec = codec
+        self._chat = chat
+        self._states: dict[int, NodeState] = {}
+        self._ready: deque[NodeState] = deque()
+        self._num_gens: dict[str, int] = {}  # by branch
+        self._events: list[NodeEvent] = []
+        self._is_closed = False
+
+    def submit(self, nodes: Sequence[Node]) -> None:
+        """Add a segment; each of its nodes gets exactly one terminal event."""
+        if self._is_closed:
+            return
+        for node in nodes:
+            self._add(node)
+        self._advance()
+
+    def cancel(self, nodes: Iterable[int]) -> None:
+        """Stop these nodes and all that depend on them; idempotent."""
+        if self._is_closed:
+            return
+        known = [self._states[node] for node in nodes if node in self._states]
+        self._stop(known, "cancelled", "cancelled before it was done")
+        self._advance()
+
+    def close(self) -> None:
+        """Stop everything, in silence; idempotent."""
+        self._is_closed = True
+        for state in self._states.values():
+            if state.call is not None:
+                self._calls.abort(state.call)
+        self._states.clear()
+        self._ready.clear()
+        self._events.clear()
+
+    def _add(self, node: Node) -> None:
+        if node.id in self._states:
+            message = f"node {node.id} was submitted twice; each node has its own id"
+            self._events.append(Failed(node.id, "invalid_request", message, node.id))
+            return
+        state = self._states[node.id] = NodeState(node)
+        if isinstance(node.op, Gen):
+            ordinal = self._num_gens.get(node.branch, 0)
+            self._num_gens[node.branch] = ordinal + 1
+            state.seed = derive_seed(self._config.seed, node.branch, ordinal)
+        for source_id in sources_of(node):
+            source = self._states.get(source_id)
+            if source is None or source is state:
+                message = f"node {node.id} points at node {source_id}, which was not submitted"
+                self._stop([state], "invalid_request", message)
+                continue
+            source.dependants.append(state)
+            if source.failure is not None:
+                cause = source.failure
+                self._stop([state], cause.code, cause.message, cause.origin)
+            state.num_waiting += source.status != "done"
+        if state.num_waiting == 0:
+            self._ready.append(state)
+
+    def _advance(self) -> None:
+        """Run what is ready, then give the listener what happened."""
+        while self._ready:
+            state = self._ready.popleft()
+            if state.status != "waiting":
+                continue
+            try:
+                self._run(state)
+            except RequestError as e:
+                self._fail(state, e.code, str(e))
+            except Exception as e:
+                # Text that no tokenizer takes must not take the other runs along.
+                _log.exception("node %d of run %s", state.node.id, self._config.id)
+                self._fail(state, "internal", f"{type(e).__name__}: {e}")
+        if self._events:
+            events, self._events = self._events, []
+            self._listener(events)
+
+    def _run(self, state: NodeState) -> None:
+        node = state.node
+        before = self._states[node.prev].branch if node.prev is not None else BranchText()
+        match node.op:
+            case Text(text):
+                self._finish(state, before.add(text), text)
+            case Value(source):
+                value = self._states[source].text
+                self._finish(state, before.add(value), value)
+            case RoleBegin(role):
+                self._finish(state, *open_turn(before, role, self._chat, self._codec))
+            case RoleEnd(role):
+                self._finish(state, *close_turn(before, role, self._codec))
+            case Gen():
+                self._start_gen(state, node.op, before)
+            case Select():
+                self._start_select(state, node.op, before)
+            case Input(name):
+                message = f"the argument {name!r} has no value; run the graph with one"
+                raise RequestError("invalid_request", message)
+
+    def _start_gen(self, state: NodeState, op: Gen, before: BranchText) -> None:
+        state.branch = self._codec.settle_prompt(before)
+        assert state.branch.tokens is not None
+        prompt = state.branch.tokens.all_ids()
+        request = gen_request(
+            op, self._request_id(state), prompt, self._config.sampling, state.seed
+        )
+        self._start(state, request, is_streaming=self._config.is_streaming)
+
+    def _start_select(self, state: NodeState, op: Select, before: BranchText) -> None:
+        state.selection = prepare(op, before, self._codec)
+        request = state.selection.request(self._request_id(state))
+        if request is None:  # the only choice is empty
+            self._events.append(Started(state.node.id))
+            self._finish(state, *select_outcome(state.selection, None, self._codec))
+        else:
+            self._start(state, request, is_streaming=False)
+
+    def _start(
+        self, state: NodeState, request: Request | ScoreRequest, *, is_streaming: bool
+    ) -> None:
+        state.status = "running"
+        state.call = Call(request.id, state.node.id, is_streaming, self._receive)
+        self._events.append(Started(state.node.id))
+        self._calls.start(state.call, request)
+
+    def _request_id(self, state: NodeState) -> str:
+        return f"{self._config.id}:{state.node.id}"
+
+    def _receive(self, arrivals: Sequence[Arrival]) -> None:
+        for arrival in arrivals:
+            if arrival.call.is_live:
+                self._take(self._states[arrival.call.node], arrival.call, arrival.output)
+        if not self._is_closed:
+            self._advance()
+
+    def _take(self, state: NodeState, call: Call, output: Output) -> None:
+        if call.is_streaming and output.text:
+            self._events.append(Delta(state.node.id, output.text))
+        if output.finish_reason is None:
+            return
+        call.is_live = False
+        state.call = None
+        if output.error_code is not None or output.finish_reason in ("error", "cancelled"):
+            code = output.error_code or (
+                "cancelled" if output.finish_reason == "cancelled" else "internal"
+            )
+            self._fail(state, code, output.error or f"the engine stopped it: {code}")
+        elif state.selection is not None:
+            self._finish(state, *select_outcome(state.selection, output, self._codec))
+        else:
+            text = "".join(call.texts)
+            self._finish(state, *gen_outcome(state.branch, text, output, self._codec))
+
+    def _finish(
+        self, state: NodeState, branch: BranchText, text: str, meta: NodeMeta | None = None
+    ) -> None:
+        state.status, state.branch, state.text, state.selection = "done", branch, text, None
+        done = Done(state.node.id, text, meta) if meta is not None else Done(state.node.id, text)
+        self._events.append(done)
+        for dependant in state.dependants:
+            dependant.num_waiting -= 1
+            if dependant.num_waiting == 0:
+                self._ready.append(dependant)
+
+    def _fail(self, state: NodeState, code: RequestCode, message: str) -> None:
+        self._stop([state], code, f"{state.label}: {message}")
+
+    def _stop(
+        self, states: Iterable[NodeState], code: str, message: str, origin: int | None = None
+    ) -> None:
+        """Fail these and all that depend on them, nearest first; those that are done stay so."""
+        queue = deque((state, origin) for state in states)
+        seen = {id(state) for state, _ in queue}
+        while queue:
+            state, cause = queue.popleft()
+            if state.status in ("waiting", "running"):
+                cause = state.node.id if cause is None else cause
+                if state.call is not None:
+                    self._calls.abort(state.call)
+                    state.call = None
+                state.status = "failed"
+                state.failure = Failed(state.node.id, code, message, cause)
+                self._events.append(state.failure)
+            elif state.failure is not None:
+                continue
+            for dependant in state.dependants:
+                if id(dependant) not in seen:
+                    seen.add(id(dependant))
+                    queue.append((dependant, cause))

@@ -1,0 +1,57 @@
+"""What a session knows of each node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ..lang.graph import Node
+from ..lang.ops import Gen, RoleBegin, RoleEnd, Select, Value
+from .backend import Failed
+from .branch import BranchText
+from .calls import Call
+from .selection import Selection
+
+Status: TypeAlias = Literal["waiting", "running", "done", "failed"]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class NodeState:
+    """A submitted node; its session alone changes it.
+
+    `branch` is the text up to and with this node once it is done (while a gen runs: its
+    prompt), `text` what the node added, which is its value as well.
+    """
+
+    node: Node
+    status: Status = "waiting"
+    num_waiting: int = 0  # sources that are not done
+    dependants: list[NodeState] = field(default_factory=list)
+    branch: BranchText = BranchText()
+    text: str = ""
+    seed: int = 0
+    failure: Failed | None = None
+    call: Call | None = None
+    selection: Selection | None = None
+
+    @property
+    def label(self) -> str:
+        """How messages name the node: `gen("x")`."""
+        match self.node.op:
+            case Gen(name=name):
+                return f'gen("{name}")' if name is not None else "gen()"
+            case Select(name=name):
+                return f'select("{name}")' if name is not None else "select()"
+            case RoleBegin(role) | RoleEnd(role):
+                return role
+            case op:
+                return type(op).__name__.lower()
+
+
+def sources_of(node: Node) -> list[int]:
+    """Give the nodes that this one waits for, each once."""
+    sources = [] if node.prev is None else [node.prev]
+    sources += node.reads
+    if isinstance(node.op, Value):
+        sources.append(node.op.source)
+    return list(dict.fromkeys(sources))
