@@ -1,0 +1,101 @@
+"""What an author puts into a prompt: gen, select and turns. Building one runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .errors import InvalidArgument, NotSupported
+from .expr import Expr, turn
+from .ops import SelectMethod
+from .options import gen_of, refuse_n, sampling, select_of
+from .where import place
+
+
+def gen(
+    name: str | None = None,
+    *,
+    max_tokens: int | None = None,
+    min_tokens: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    ignore_eos: bool | None = None,
+    regex: str | None = None,
+    choices: Sequence[str] | None = None,
+    seed: int | None = None,
+    n: None = None,
+) -> Expr:
+    """Let the model write here, and keep what it wrote as the variable `name`.
+
+    An option that is None takes the run's default, then the runtime's. Zero and empty are
+    values: `temperature=0` is greedy, `max_tokens=0` writes nothing. Without `max_tokens`
+    the model writes until it ends by itself or the context is full. A gen without a name
+    sets no variable.
+
+    Args:
+        name: The variable; a name used again overwrites the earlier value.
+        max_tokens: The most tokens to write.
+        min_tokens: The fewest tokens to write before the text may end.
+        stop: Text, or texts, that end the output; cut off from it.
+        temperature: 0 is greedy; higher is more varied.
+        top_p: Draw from the most likely tokens that together have this probability.
+        top_k: Draw from this many most likely tokens; 0 or -1 for all.
+        min_p: Draw from tokens at least this likely, relative to the likeliest.
+        ignore_eos: Go on where the model would end.
+        regex: The output matches this regular expression as a whole.
+        choices: The output is one of these texts; see `select` for scoring them instead.
+        seed: Fixes the draws of this gen; else they follow from the run's seed and its place.
+        n: Refused: to take several samples, fork.
+
+    Raises: InvalidArgument naming the option, NotSupported for `n`.
+    """
+    try:
+        refuse_n(n)
+        options = sampling(
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            stop=stop,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            ignore_eos=ignore_eos,
+        )
+        return Expr((gen_of(name, options, regex=regex, choices=choices, seed=seed),))
+    except (InvalidArgument, NotSupported) as error:
+        raise type(error)(f"{place()}gen({name!r}): {error}") from None
+
+
+def select(name: str | None, choices: Sequence[str], method: SelectMethod = "sum") -> Expr:
+    """Score every choice after the text so far, append the best, and keep it as `name`.
+
+    Args:
+        name: The variable, or None for no variable.
+        choices: The texts to choose from; one may be the beginning of another.
+        method: "sum" takes the likeliest text; "token_length_normalized" the best mean
+            log-probability of its tokens; "greedy_token_selection" compares token by token;
+            "unconditional_likelihood_normalized" subtracts how likely the text is by itself.
+
+    Raises: InvalidArgument naming the option.
+    """
+    try:
+        return Expr((select_of(name, choices, method),))
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{place()}select({name!r}): {error}") from None
+
+
+def system(content: str | Expr) -> Expr:
+    """Give a whole system turn. Raises: RoleError if `content` holds a turn."""
+    return turn("system", content)
+
+
+def user(content: str | Expr) -> Expr:
+    """Give a whole user turn. Raises: RoleError if `content` holds a turn."""
+    return turn("user", content)
+
+
+def assistant(content: str | Expr) -> Expr:
+    """Give a whole assistant turn. Raises: RoleError if `content` holds a turn."""
+    return turn("assistant", content)

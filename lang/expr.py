@@ -1,0 +1,136 @@
+"""What can be appended to a state: text, and expressions made of text and operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeAlias
+
+from .errors import InvalidArgument, RoleError
+from .ops import Gen, Role, RoleBegin, RoleEnd, Select
+from .standin import StandIn
+from .tape import Tape
+from .where import place
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A use of another node's value, without waiting for it."""
+
+    node: int
+    name: str
+    tape: Tape = field(repr=False, compare=False)
+
+
+Part: TypeAlias = str | Gen | Select | RoleBegin | RoleEnd | Link | StandIn
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """Text and operations in a row. Building one runs nothing; `s += expr` records it."""
+
+    parts: tuple[Part, ...]
+
+    def __add__(self, other: str | Expr) -> Expr:
+        return Expr(self.parts + parts_of(other))
+
+    def __radd__(self, other: str | Expr) -> Expr:
+        return Expr(parts_of(other) + self.parts)
+
+    def __str__(self) -> NoReturn:
+        raise TypeError(
+            f"{place()}an expression has no text before it has run; instead of putting it into "
+            f'a string, write: s += "ask " + {_spelling(self)}'
+        )
+
+    def __format__(self, spec: str) -> NoReturn:
+        str(self)
+        raise AssertionError("str() of an expression raises")
+
+
+class Ref(Expr):
+    """The value of a gen or select, kept in the graph: using it waits for nothing.
+
+    Good in any branch of the same run: `s += "you said " + s.ref("x")`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, node: int, name: str, tape: Tape) -> None:
+        Expr.__init__(self, (Link(node, name, tape),))
+
+    @property
+    def node(self) -> int:
+        """Give the id of the node that makes the value."""
+        link = self.parts[0]
+        assert isinstance(link, Link)
+        return link.node
+
+
+def turn(role: Role, content: object) -> Expr:
+    """Give `content` as one whole turn of `role`.
+
+    Raises: RoleError if the content has a turn inside it.
+    """
+    inner = parts_of(content)
+    if any(isinstance(part, RoleBegin) for part in inner):
+        raise RoleError(
+            f"{place()}{role}(...): a turn cannot stand inside a turn; append one after the other"
+        )
+    return Expr((RoleBegin(role), *inner, RoleEnd(role)))
+
+
+def parts_of(value: object) -> tuple[Part, ...]:
+    """Give the parts of something appended: str, expression, or a trace's stand-in.
+
+    Raises: InvalidArgument for anything else, saying what to write instead.
+    """
+    if isinstance(value, StandIn):
+        return (value,)
+    if isinstance(value, Expr):
+        return value.parts
+    if isinstance(value, str):
+        text = str.__str__(value)  # a subclass, such as an enum's, by its content
+        if not text.isascii():
+            _check_encodes(text)
+        return (text,)
+    raise InvalidArgument(f"{place()}cannot append {_described(value)}")
+
+
+def _check_encodes(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise InvalidArgument(
+            f"{place()}the text has a lone surrogate at position {e.start}, which no encoding "
+            "has; read the source with errors='replace'"
+        ) from e
+
+
+def _described(value: object) -> str:
+    kind = type(value).__name__
+    if value is None:
+        return "None; append text or an expression (does a function lack its `return`?)"
+    if isinstance(value, bool | int | float):
+        return f"{value!r} ({kind}); pass str({value!r})"
+    if isinstance(value, bytes | bytearray):
+        return f"{kind}; decode it first: value.decode()"
+    if isinstance(value, list | tuple):
+        return f"a {kind}; append its items one by one, or join them to one str"
+    return f"a {kind}; pass a str, or an expression such as gen(...)"
+
+
+def _spelling(expr: Expr) -> str:
+    """Show roughly how the author wrote the first operation of `expr`."""
+    for part in expr.parts:
+        match part:
+            case Gen(name=name):
+                return "gen()" if name is None else f'gen("{name}")'
+            case Select(name=name):
+                return f"select({name!r}, ...)".replace("'", '"')
+            case Link(name=name):
+                return f's.ref("{name}")'
+            case RoleBegin(role=role):
+                return f"{role}(...)"
+            case _:
+                continue
+    return "expression"

@@ -1,0 +1,172 @@
+"""Check what an author gives to gen and select; every message names the field."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import get_args
+
+from .errors import InvalidArgument, NotSupported
+from .ops import Gen, Sampling, Select, SelectMethod
+from .standin import stop
+
+METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
+_MAX_SEED = 2**63 - 1
+
+
+def wrong(field: str, value: object, allowed: str) -> InvalidArgument:
+    """Give the error for a field whose value has no meaning."""
+    return InvalidArgument(f"{field}={value!r}: {field} must be {allowed}")
+
+
+def whole(field: str, value: object, low: int, allowed: str, high: int | None = None) -> int | None:
+    """Check an optional whole number."""
+    if value is None:
+        return None
+    stop(value, f"the option {field} needs the value")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise wrong(field, value, f"a whole number: {allowed}") from None
+    if isinstance(value, bool) or number < low or (high is not None and number > high):
+        raise wrong(field, value, allowed)
+    return number
+
+
+def real(field: str, value: object, low: float, high: float, allowed: str) -> float | None:
+    """Check an optional real number between `low` and `high`, both included."""
+    if value is None:
+        return None
+    stop(value, f"the option {field} needs the value")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(field, value, f"a number: {allowed}")
+    if math.isnan(value) or math.isinf(value) or not low <= value <= high:
+        raise wrong(field, value, allowed)
+    return float(value)
+
+
+def sampling(
+    *,
+    max_tokens: object = None,
+    min_tokens: object = None,
+    stop: object = None,
+    temperature: object = None,
+    top_k: object = None,
+    top_p: object = None,
+    min_p: object = None,
+    ignore_eos: object = None,
+) -> Sampling:
+    """Give the checked sampling options; None stays None, 0 stays 0.
+
+    Raises: InvalidArgument, naming the field.
+    """
+    most = whole("max_tokens", max_tokens, 0, "0 or more")
+    least = whole("min_tokens", min_tokens, 0, "0 or more")
+    if most is not None and least is not None and least > most:
+        raise wrong("min_tokens", least, f"at most max_tokens={most}")
+    share = real("top_p", top_p, 0, 1, "over 0 and at most 1")
+    if share == 0:
+        raise wrong("top_p", top_p, "over 0 and at most 1")
+    return Sampling(
+        max_tokens=most,
+        min_tokens=least,
+        stop=_stops(stop),
+        temperature=real("temperature", temperature, 0, math.inf, "0 or more, and finite"),
+        top_k=whole("top_k", top_k, -1, "1 or more, or 0 or -1 for all"),
+        top_p=share,
+        min_p=real("min_p", min_p, 0, 1, "from 0 to 1"),
+        ignore_eos=_flag("ignore_eos", ignore_eos),
+    )
+
+
+def gen_of(
+    name: object,
+    options: Sampling,
+    *,
+    regex: object = None,
+    choices: object = None,
+    seed: object = None,
+) -> Gen:
+    """Give a checked gen."""
+    if regex is not None and choices is not None:
+        raise InvalidArgument("regex and choices are both given; a gen takes at most one of them")
+    return Gen(
+        name=name_of(name),
+        sampling=options,
+        regex=None if regex is None else text("regex", regex),
+        choices=None if choices is None else choices_of(choices),
+        seed=whole("seed", seed, 0, "from 0 to 2**63 - 1", _MAX_SEED),
+    )
+
+
+def select_of(name: object, choices: object, method: object) -> Select:
+    """Give a checked select."""
+    known: SelectMethod | None = next((known for known in METHODS if known == method), None)
+    if known is None:
+        raise wrong("method", method, f"one of {', '.join(METHODS)}")
+    return Select(name=name_of(name), choices=choices_of(choices), method=known)
+
+
+def name_of(name: object) -> str | None:
+    """Check an optional variable name."""
+    if name is None:
+        return None
+    given = text("name", name)
+    if not given:
+        raise wrong("name", name, "a str that is not empty, or left out")
+    return given
+
+
+def text(field: str, value: object) -> str:
+    """Check a str, and give it as a plain one."""
+    stop(value, f"the option {field} needs the value")
+    if not isinstance(value, str):
+        raise wrong(field, value, "a str")
+    return str.__str__(value)
+
+
+def choices_of(choices: object) -> tuple[str, ...]:
+    """Check choices: some, each a str that is not empty, none twice."""
+    given = _strings("choices", choices)
+    if not given:
+        raise wrong("choices", choices, "at least one str")
+    if len(set(given)) < len(given):
+        twice = next(c for i, c in enumerate(given) if c in given[:i])
+        raise InvalidArgument(f"choices={list(given)!r}: {twice!r} is there twice")
+    return given
+
+
+def refuse_n(n: object) -> None:
+    """Refuse several samples in one gen: its text could go on from only one of them."""
+    if n is not None:
+        raise NotSupported(
+            f"n={n!r}: a gen gives one sample; for several, fork: "
+            "`forks = s.fork(n)`, `forks += gen(...)`, `forks.join()`"
+        )
+
+
+def _stops(value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    stop(value, "the option stop needs the value")
+    return _strings("stop", (value,) if isinstance(value, str) else value)
+
+
+def _strings(field: str, values: object) -> tuple[str, ...]:
+    stop(values, f"the option {field} needs the value")
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise wrong(field, values, "a list of str")
+    if isinstance(values, set | frozenset):
+        raise wrong(field, values, "a list: a set has no order")
+    given = tuple(text(f"{field}[{i}]", value) for i, value in enumerate(values))
+    if "" in given:
+        raise wrong(field, list(given), "texts that are not empty")
+    return given
+
+
+def _flag(field: str, value: object) -> bool | None:
+    stop(value, f"the option {field} needs the value")
+    if value is not None and not isinstance(value, bool):
+        raise wrong(field, value, "True or False")
+    return value

@@ -1,0 +1,133 @@
+"""What a trace hands out where a run gives a value: it may go into text, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from .graph import Where
+from .ops import Input, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A value that is not known yet; `where` is the line that read it, None for an input."""
+
+    name: str
+    op: Value | Input
+    where: Where | None = None
+
+
+class Owner(Protocol):
+    """The trace that a stand-in belongs to."""
+
+    def spell(self, parts: tuple[str | Hole, ...]) -> str:
+        """Give a real str that the trace recognises when it is appended."""
+        ...
+
+    def stop(self, holes: tuple[Hole, ...], reason: str) -> NoReturn:
+        """End the trace here: Python needs the value."""
+        ...
+
+
+class StandIn:
+    """Text with holes.
+
+    Not a str by nature: C code looks straight into a str (`re.search(p, x)`, `x in "abc"`,
+    `json.dumps(x)`) and would take the stand-in's spelling for the value. What such code
+    says to a stand-in is TypeError, and the trace reports that as a break.
+    """
+
+    __slots__ = ("_owner", "_parts")
+
+    def __init__(self, owner: Owner, parts: tuple[str | Hole, ...]) -> None:
+        self._owner = owner
+        self._parts = parts
+
+    def __str__(self) -> str:
+        return self._owner.spell(self._parts)
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            stop(self, f"the format {spec!r} needs the value")
+        return self._owner.spell(self._parts)
+
+    def __rmod__(self, template: str) -> str:
+        return template % (self._owner.spell(self._parts),)
+
+    def __add__(self, other: object) -> StandIn:
+        right = _text_parts(other)
+        return NotImplemented if right is None else StandIn(self._owner, self._parts + right)
+
+    def __radd__(self, other: object) -> StandIn:
+        left = _text_parts(other)
+        return NotImplemented if left is None else StandIn(self._owner, left + self._parts)
+
+    def __getattr__(self, name: str) -> object:
+        stop(self, f".{name} needs the value")
+        raise AttributeError(name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Answer isinstance(): a value is a str, an open argument could be anything."""
+        if any(isinstance(part, Hole) and isinstance(part.op, Input) for part in self._parts):
+            stop(self, "a test of its type needs the value")
+        return str
+
+
+def parts(stand_in: StandIn) -> tuple[str | Hole, ...]:
+    """Give the text and the holes of a stand-in."""
+    return stand_in._parts
+
+
+def stop(value: object, reason: str) -> None:
+    """End the trace if `value` is a stand-in; else do nothing."""
+    if isinstance(value, StandIn):
+        holes = tuple(part for part in value._parts if isinstance(part, Hole))
+        value._owner.stop(holes, reason)
+
+
+def _text_parts(value: object) -> tuple[str | Hole, ...] | None:
+    if isinstance(value, StandIn):
+        return value._parts
+    return (str.__str__(value),) if isinstance(value, str) else None
+
+
+# Uses that need the value, and how a break's reason calls them.
+_NEEDS = {
+    "==": ("__eq__", "__ne__"),
+    "a comparison": ("__lt__", "__le__", "__gt__", "__ge__"),
+    "a truth test": ("__bool__",),
+    "`in`": ("__contains__",),
+    "len()": ("__len__",),
+    "iteration": ("__iter__", "__reversed__", "__next__"),
+    "indexing": ("__getitem__", "__setitem__", "__delitem__"),
+    "a call": ("__call__",),
+    "hash() (a key, or an item of a set)": ("__hash__",),
+    "repr()": ("__repr__",),
+    "a number": ("__int__", "__float__", "__complex__", "__index__", "__round__"),
+    "bytes()": ("__bytes__",),
+    "a path": ("__fspath__",),
+    "arithmetic": (
+        *("__mul__", "__rmul__", "__mod__", "__sub__", "__rsub__", "__truediv__", "__rtruediv__"),
+        *("__floordiv__", "__rfloordiv__", "__pow__", "__rpow__", "__neg__", "__pos__", "__abs__"),
+        *("__and__", "__or__", "__xor__"),
+    ),
+    "await": ("__await__",),
+    "a with statement": ("__enter__", "__exit__", "__aenter__", "__aexit__"),
+    "async iteration": ("__aiter__", "__anext__"),
+    "a copy": ("__copy__", "__deepcopy__", "__reduce_ex__"),
+}
+
+
+def _refusal(what: str) -> Callable[..., object]:
+    def refuse(self: StandIn, *_: object, **__: object) -> None:
+        stop(self, f"{what} needs the value")
+
+    return refuse
+
+
+for _what, _names in _NEEDS.items():
+    for _name in _names:
+        setattr(StandIn, _name, _refusal(_what))
