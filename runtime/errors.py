@@ -36,3 +36,7 @@ class ModelLoadError(Exception):
 
 class LinkError(Exception):
     """The peer on a socket cannot be reached, speaks another version, or is gone."""
+
+
+class InvariantError(Exception):
+    """One of the runtime's own invariants is broken: a bug of ours, never a user's fault."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import RequestCode, RequestError
 from .grammar.spec import GrammarSpec
+
+if TYPE_CHECKING:
+    from .cache.node import Node
 
 Int32: TypeAlias = npt.NDArray[np.int32]
 Int64: TypeAlias = npt.NDArray[np.int64]
@@ -133,3 +136,77 @@ class Batch:
     copy_to: Int64  # [c] slots
     logit_rows: Int64  # [r] rows of T whose logits are wanted
     sequences: tuple[object, ...] = field(default=())  # the engine's own, in order
+
+
+class Ints:
+    """A growing array of int32."""
+
+    __slots__ = ("_data", "_len")
+
+    def __init__(self, values: Int32 | None = None) -> None:
+        self._data: Int32 = np.empty(0, np.int32) if values is None else np.array(values, np.int32)
+        self._len = len(self._data)
+
+    def __len__(self) -> int:
+        return self._len
+
+    @property
+    def view(self) -> Int32:
+        """The values, without a copy; writes go through. Valid until the next `extend`."""
+        return self._data[: self._len]
+
+    def extend(self, values: Int32 | tuple[int, ...]) -> None:
+        """Add values at the end; amortised O(len(values))."""
+        end = self._len + len(values)
+        if end > len(self._data):
+            grown = np.empty(max(end, 2 * self._len, 16), np.int32)
+            grown[: self._len] = self.view
+            self._data = grown
+        self._data[self._len : end] = values
+        self._len = end
+
+    def clear(self) -> None:
+        """Drop all values."""
+        self._len = 0
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """One text on its way through the model.
+
+    The scheduler owns `blocks`, `node` and `num_computed`; the engine appends to `tokens`
+    and `logprobs`. Always 0 <= num_computed <= num_needed; K and V of the first
+    `num_computed` tokens stand in `blocks`.
+    """
+
+    request_id: str
+    namespace: str
+    tokens: Ints
+    output_start: int  # what comes before it was given; with `is_scored`, what follows as well
+    is_scored: bool = False
+    logprobs: list[float] = field(default_factory=list)
+    blocks: Ints = field(default_factory=Ints)
+    node: Node | None = None  # locked in the radix cache
+    num_computed: int = 0
+    num_cached: int = 0  # tokens that the first run through found in the cache
+    num_published: int = 0  # tokens that were put in the cache
+    num_skips: int = 0  # admissions of others that came later
+    num_preemptions: int = 0
+
+    @property
+    def num_needed(self) -> int:
+        """Tokens to compute before anything new can be known: nobody asks what follows a score."""
+        return len(self.tokens) - self.is_scored
+
+    @property
+    def num_reusable(self) -> int:
+        """Tokens that may come from the cache: it holds no logits, so wanted rows are computed."""
+        if self.is_scored:
+            return self.output_start - 1 + len(self.logprobs)
+        return len(self.tokens) - 1
+
+    @property
+    def is_decoding(self) -> bool:
+        """True if only the token that was drawn last is missing."""
+        is_past_prompt = not self.is_scored and len(self.tokens) > self.output_start
+        return is_past_prompt and self.num_computed == len(self.tokens) - 1

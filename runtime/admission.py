@@ -1,0 +1,73 @@
+"""What the engine refuses at once, and the sequences of what it takes."""
+
+from __future__ import annotations
+
+from .config import EngineConfig
+from .errors import RequestError
+from .model.interface import Model
+from .sequence import Int32, Ints, Request, ScoredText, ScoreRequest, Sequence
+
+
+class Gate:
+    """The limits of one model and one configuration."""
+
+    def __init__(self, model: Model, config: EngineConfig) -> None:
+        limits = model.runner.limits
+        self.max_context = min(limits.max_context, config.max_context or limits.max_context)
+        self.pool_tokens = limits.num_blocks * limits.block_size
+        self._vocab_size = min(model.tokenizer.vocab_size, limits.logits_width)
+        self._digest = model.digest
+
+    def sequences(self, request: Request | ScoreRequest) -> tuple[Sequence, ...]:
+        """Give the sequences of a request. Raises: RequestError if it can never be served."""
+        namespace = f"{self._digest}/{request.namespace}"
+        if isinstance(request, Request):
+            self._check(request.prompt, "prompt", num_new=1)
+            tokens, start = Ints(request.prompt), len(request.prompt)
+            return (Sequence(request.id, namespace, tokens, start),)
+        if not request.texts:
+            raise RequestError("empty_prompt", f"request {request.id}: no text to score")
+        for text in request.texts:
+            self._check_scored(text)
+        return tuple(
+            Sequence(request.id, namespace, Ints(t.token_ids), t.score_from, is_scored=True)
+            for t in request.texts
+        )
+
+    def max_output(self, request: Request) -> int:
+        """Give the most tokens that a request may generate."""
+        room = self.max_context - len(request.prompt)
+        wanted = request.sampling.max_tokens
+        return room if wanted is None else min(room, wanted)
+
+    def _check_scored(self, text: ScoredText) -> None:
+        self._check(text.token_ids, "text", num_new=0)
+        if not 1 <= text.score_from < len(text.token_ids):
+            raise RequestError(
+                "invalid_request",
+                f"score_from={text.score_from}: must be at least 1 and less than the "
+                f"{len(text.token_ids)} tokens of the text",
+            )
+
+    def _check(self, tokens: Int32, what: str, num_new: int) -> None:
+        if not len(tokens):
+            raise RequestError("empty_prompt", f"the {what} has no tokens; pass at least one")
+        needed = len(tokens) + num_new
+        extra = " plus one to generate" if num_new else ""
+        if needed > self.max_context:
+            raise RequestError(
+                "context_exceeded",
+                f"the {what} has {len(tokens)} tokens{extra}, the context holds "
+                f"{self.max_context}; shorten the {what}",
+            )
+        if needed > self.pool_tokens:
+            raise RequestError(
+                "pool_exceeded",
+                f"the {what} has {len(tokens)} tokens{extra}, the KV pool holds "
+                f"{self.pool_tokens}; shorten the {what} or raise kv_cache_tokens",
+            )
+        if int(tokens.min()) < 0 or int(tokens.max()) >= self._vocab_size:
+            raise RequestError(
+                "invalid_request",
+                f"the {what} has a token id outside of 0 to {self._vocab_size - 1}",
+            )

@@ -1,0 +1,81 @@
+"""A node of the radix tree: a span of tokens, and the blocks that hold their K and V."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..sequence import Int32
+
+TOKEN_BYTES = 4  # of an int32
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A span below its parent. The tree owns it and alone changes it.
+
+    Tokens are whole blocks, except in a tail: a leaf with less than one block, never
+    split. Children are keyed by the bytes of their first block of tokens (of a tail: all
+    of them); `keys` holds the same keys in order, so that the child with the longest
+    common beginning is a neighbour of where a new key would go.
+    """
+
+    tokens: Int32  # [n]
+    blocks: Int32  # [ceil(n / block size)]
+    parent: Node | None
+    is_tail: bool = False
+    is_written: bool = True
+    lock_count: int = 0
+    stamp: int = 0
+    is_queued: bool = False  # has an entry in the queue of leaves to evict
+    is_dead: bool = False
+    children: dict[bytes, Node] = field(default_factory=dict)
+    keys: list[bytes] = field(default_factory=list)
+
+    def key(self, block_size: int) -> bytes:
+        """Give the key under which the parent holds this node."""
+        return self.tokens[:block_size].tobytes()
+
+    def add(self, child: Node, block_size: int) -> None:
+        """Put `child` below this node."""
+        key = child.key(block_size)
+        self.children[key] = child
+        insort(self.keys, key)
+
+    def remove(self, child: Node, block_size: int) -> None:
+        """Take `child` away from below this node."""
+        key = child.key(block_size)
+        del self.children[key]
+        del self.keys[bisect_left(self.keys, key)]
+
+    def closest(self, rest: bytes) -> tuple[Node | None, int]:
+        """Find the child that begins most like `rest`, and how many tokens they share."""
+        at = bisect_left(self.keys, rest)
+        best, num_shared = None, 0
+        for key in self.keys[max(0, at - 1) : at + 1]:
+            shared = _common_tokens(key, rest)
+            if shared > num_shared:
+                best, num_shared = self.children[key], shared
+        return best, num_shared
+
+    def __repr__(self) -> str:
+        kind = "tail" if self.is_tail else "node"
+        return f"<{kind} {len(self.tokens)} tokens, lock {self.lock_count}>"
+
+
+def common_len(a: Int32, b: Int32) -> int:
+    """Count the tokens that `a` and `b` begin with alike."""
+    length = min(len(a), len(b))
+    if not length:
+        return 0
+    differs = a[:length] != b[:length]
+    first = int(differs.argmax())
+    return first if differs[first] else length
+
+
+def _common_tokens(a: bytes, b: bytes) -> int:
+    length = min(len(a), len(b)) // TOKEN_BYTES
+    left, right = np.frombuffer(a, np.int32, length), np.frombuffer(b, np.int32, length)
+    return common_len(left, right)

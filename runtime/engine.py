@@ -1,0 +1,299 @@
+"""The engine: requests in, outputs out, one step at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from .admission import Gate
+from .audit import check_engine
+from .cache.blocks import BlockPool
+from .cache.radix import RadixCache
+from .config import EngineConfig
+from .errors import InvariantError, RequestError
+from .generation import Generation
+from .grammar.spec import CompiledGrammar
+from .job import Job
+from .metrics import Counters, EngineStats
+from .model.interface import Model
+from .prepare import to_batch, wanted
+from .sample import gather_logprobs, sample
+from .scheduler import Chunk, Plan, Scheduler
+from .sequence import FinishReason, Output, Request, ScoreRequest, Sequence
+
+_NO_BLOCKS = "the request fills the KV pool of {} tokens alone; raise kv_cache_tokens"
+
+
+class Engine:
+    """Serves requests on one model. One thread calls it; nothing here blocks but the model.
+
+    Each request that `add` accepts gets exactly one terminal Output from `step`.
+    """
+
+    def __init__(
+        self, model: Model, config: EngineConfig, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.model = model
+        self.config = config
+        self.gate = Gate(model, config)
+        self._clock = clock
+        self._counters = Counters()
+        tokenizer = model.tokenizer
+        control_ids = set(tokenizer.control_tokens.values()) | tokenizer.eos_token_ids
+        self._ready: list[Output] = []  # of requests that ended before they could run
+        self._absent_ids = frozenset(
+            i
+            for i, data in enumerate(tokenizer.token_bytes)
+            if data is None and i not in control_ids
+        )
+        self._start()
+
+    @property
+    def has_work(self) -> bool:
+        """True if a step would do something."""
+        return bool(self._jobs or self._ready)
+
+    def add(self, request: Request | ScoreRequest, grammar: CompiledGrammar | None = None) -> None:
+        """Accept a request. Raises: RequestError if it is refused; then it gets no Output."""
+        if request.id in self._jobs:
+            raise RequestError("duplicate_id", f"request {request.id!r} is still running")
+        sequences = self.gate.sequences(request)
+        if self._num_queued >= self.config.max_waiting:
+            raise RequestError(
+                "queue_full", f"{self._num_queued} requests wait, the queue is full; try again"
+            )
+        job = self._job(request, sequences, grammar)
+        self._jobs[request.id] = job
+        self._num_queued += 1
+        if isinstance(request, Request) and self.gate.max_output(request) == 0:
+            self._ready.append(self._end(job, "", "length"))
+        else:
+            self._scheduler.waiting.extend(sequences)
+
+    def abort(self, request_id: str) -> None:
+        """Cancel a request at the next step; of one that is unknown or over, do nothing."""
+        job = self._jobs.get(request_id)
+        if job is not None and not job.is_aborted:
+            job.is_aborted = True
+            self._aborted.append(job)
+
+    def step(self) -> list[Output]:
+        """Schedule, run, commit. Raises nothing for a user's fault or a failing model."""
+        outputs = [*self._ready, *self._apply_aborts()]
+        self._ready = []
+        plan = self._scheduler.schedule()
+        self._counters.preemptions += len(plan.preempted)
+        if plan.stuck is not None:
+            message = _NO_BLOCKS.format(self.gate.pool_tokens)
+            job = self._jobs[plan.stuck.request_id]
+            outputs.append(self._fail(job, RequestError("pool_exceeded", message)))
+        elif plan.chunks:
+            self._note_start(plan)
+            outputs.extend(self._run(plan))
+        elif self._jobs:
+            raise InvariantError(f"{len(self._jobs)} requests wait and none can start")
+        return outputs
+
+    def fail_all(self, error: RequestError) -> list[Output]:
+        """End every live request with `error`, and start afresh with an empty cache."""
+        now_s = self._clock()
+        outputs = [*self._ready, *(j.failure(error, now_s) for j in self._jobs.values())]
+        self._ready = []
+        self._counters.failed += len(self._jobs)
+        self._start()
+        return outputs
+
+    def repair(self) -> bool:
+        """With nothing running, set blocks right that were lost; True if there were any."""
+        num_held = self._pool.num_blocks - self._pool.num_free - self._cache.num_blocks
+        if self._jobs or (num_held == 0 and self._cache.num_locked == 0):
+            return False
+        self._counters.repairs += 1
+        self._start()
+        return True
+
+    def reset_cache(self) -> None:
+        """Forget every cached prefix. Raises: RequestError while requests run."""
+        if self._jobs:
+            raise RequestError("invalid_request", f"{len(self._jobs)} requests run; try later")
+        self._cache.reset()
+
+    def peek(self, request: Request) -> int:
+        """Count the prompt's tokens that are in the cache now; changes nothing."""
+        return self._cache.peek(f"{self.model.digest}/{request.namespace}", request.prompt)
+
+    def stats(self) -> EngineStats:
+        """Give a snapshot of the counters."""
+        c, free, cached = self._counters, self._pool.num_free, self._cache.num_blocks
+        return EngineStats(
+            running=len(self._scheduler.running),
+            waiting=len(self._scheduler.waiting),
+            num_blocks=self._pool.num_blocks,
+            free_blocks=free,
+            cached_blocks=cached,
+            locked_blocks=self._cache.num_locked,
+            held_blocks=self._pool.num_blocks - free - cached,
+            steps=c.steps,
+            preemptions=c.preemptions,
+            prompt_tokens=c.prompt_tokens,
+            cached_tokens=c.cached_tokens,
+            computed_tokens=c.computed_tokens,
+            output_tokens=c.output_tokens,
+            finished=c.finished,
+            failed=c.failed,
+            aborted=c.aborted,
+            repairs=c.repairs,
+        )
+
+    def check(self) -> None:
+        """Raise InvariantError unless every block and lock is accounted for. O(pool)."""
+        sequences = [s for job in self._jobs.values() for s in job.sequences]
+        check_engine(self._pool, self._cache, sequences)
+
+    def _start(self) -> None:
+        limits = self.model.runner.limits
+        self._pool = BlockPool(limits.num_blocks)
+        self._cache = RadixCache(self._pool, limits.block_size)
+        self._scheduler = Scheduler(self.config, self._pool, self._cache)
+        self._jobs: dict[str, Job] = {}
+        self._aborted: list[Job] = []
+        self._num_queued = 0
+
+    def _job(
+        self,
+        request: Request | ScoreRequest,
+        sequences: tuple[Sequence, ...],
+        grammar: CompiledGrammar | None,
+    ) -> Job:
+        generation = None
+        if isinstance(request, Request):
+            room, width = self.gate.max_output(request), self.model.runner.limits.logits_width
+            generation = Generation(request, self.model.tokenizer, grammar, room, width)
+        num_prompt = sum(len(s.tokens) for s in sequences)
+        return Job(
+            request, sequences, generation, num_prompt, self._clock(), num_open=len(sequences)
+        )
+
+    def _apply_aborts(self) -> list[Output]:
+        """End the requests that were cancelled since the last step: the only place that does."""
+        aborted, self._aborted = self._aborted, []
+        live = [job for job in aborted if self._jobs.get(job.request.id) is job]
+        return [self._fail(job, RequestError("cancelled", "cancelled")) for job in live]
+
+    def _note_start(self, plan: Plan) -> None:
+        now_s = self._clock()
+        for chunk in plan.chunks:
+            job = self._jobs[chunk.sequence.request_id]
+            if job.started_s is None:
+                job.started_s = now_s
+                self._num_queued -= 1
+
+    def _run(self, plan: Plan) -> list[Output]:
+        """Run the model on the plan; give what the step brought."""
+        self._counters.steps += 1
+        try:
+            logits = self.model.runner.run(to_batch(plan, self._cache.block_size))
+        except Exception as e:
+            outputs = self._fail_chunks(plan, e)
+            self._scheduler.fail(plan)
+            return outputs
+        self._scheduler.commit(plan)
+        self._counters.computed_tokens += sum(c.end - c.start for c in plan.chunks)
+        return self._commit(plan, logits)
+
+    def _fail_chunks(self, plan: Plan, cause: Exception) -> list[Output]:
+        error = RequestError("internal", f"the model failed: {type(cause).__name__}: {cause}")
+        ids = dict.fromkeys(chunk.sequence.request_id for chunk in plan.chunks)
+        return [self._fail(self._jobs[i], error, is_kept=False) for i in ids]
+
+    def _commit(self, plan: Plan, logits: torch.Tensor) -> list[Output]:
+        """Hand each chunk its rows of the logits."""
+        outputs: list[Output] = []
+        draws: list[tuple[Job, Generation, int]] = []
+        row = 0
+        for chunk in plan.chunks:
+            num_rows = len(wanted(chunk))
+            job = self._jobs.get(chunk.sequence.request_id)  # gone if another of its texts failed
+            if job is not None and num_rows:
+                if job.generation is None:
+                    outputs.extend(self._score(job, chunk, logits[row : row + num_rows]))
+                else:
+                    draws.append((job, job.generation, row))
+            row += num_rows
+        return outputs + self._draw(draws, logits)
+
+    def _score(self, job: Job, chunk: Chunk, logits: torch.Tensor) -> list[Output]:
+        """Note the log-probabilities of one text; give the answer once all texts are done."""
+        sequence = chunk.sequence
+        targets = sequence.tokens.view[sequence.num_reusable + 1 : chunk.end + 1].tolist()
+        try:
+            found = gather_logprobs(logits, targets, self.model.tokenizer.vocab_size)
+        except RequestError as e:
+            return [self._fail(job, e)]
+        sequence.logprobs.extend(found)
+        if chunk.end < sequence.num_needed:
+            return []
+        self._scheduler.release(sequence)
+        job.num_open -= 1
+        return [] if job.num_open else [self._end(job, "", "stop")]
+
+    def _draw(self, draws: list[tuple[Job, Generation, int]], logits: torch.Tensor) -> list[Output]:
+        """Draw a token for each generation that is up to date."""
+        tokenizer = self.model.tokenizer
+        drawn = sample(
+            logits[[row for _, _, row in draws]],
+            [generation.row() for _, generation, _ in draws],
+            tokenizer.vocab_size,
+            tokenizer.eos_token_ids,
+            self._absent_ids,
+        )
+        outputs: list[Output] = []
+        for (job, generation, _), result in zip(draws, drawn, strict=True):
+            if isinstance(result, RequestError):
+                outputs.append(self._fail(job, result))
+            else:
+                outputs.extend(self._advance(job, generation, result.token_id))
+        return outputs
+
+    def _advance(self, job: Job, generation: Generation, token_id: int) -> list[Output]:
+        """Let an output take its next token."""
+        if job.answered_s is None:
+            job.answered_s = self._clock()
+        try:
+            progress = generation.accept(token_id)
+        except RequestError as e:
+            return [self._fail(job, e)]
+        self._counters.output_tokens += 1
+        if progress.finish_reason is not None:
+            return [self._end(job, progress.text, progress.finish_reason)]
+        job.sequences[0].tokens.extend((token_id,))
+        return [Output(job.request.id, text=progress.text)] if progress.text else []
+
+    def _end(self, job: Job, text: str, reason: FinishReason) -> Output:
+        """Close a request that ended well."""
+        self._close(job, is_kept=True)
+        self._counters.finished += 1
+        return job.answer(text, reason, self._clock())
+
+    def _fail(self, job: Job, error: RequestError, *, is_kept: bool = True) -> Output:
+        """Close a request that failed or was cancelled."""
+        self._close(job, is_kept=is_kept)
+        if error.code == "cancelled":
+            self._counters.aborted += 1
+        else:
+            self._counters.failed += 1
+        return job.failure(error, self._clock())
+
+    def _close(self, job: Job, *, is_kept: bool) -> None:
+        """Give back all that a request holds: the only place that does."""
+        del self._jobs[job.request.id]
+        for sequence in job.sequences:
+            self._scheduler.release(sequence, is_kept=is_kept)
+        if job.started_s is None:
+            self._num_queued -= 1
+            return
+        usage = job.usage(self._clock())
+        self._counters.prompt_tokens += usage.prompt_tokens
+        self._counters.cached_tokens += usage.cached_tokens

@@ -1,0 +1,68 @@
+"""A request while the engine has it: its sequences, its state, its clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import RequestError
+from .generation import Generation
+from .sequence import FinishReason, Output, Request, ScoreRequest, Sequence, Usage
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One live request. The engine owns it; times are of its clock, in seconds."""
+
+    request: Request | ScoreRequest
+    sequences: tuple[Sequence, ...]
+    generation: Generation | None  # None for a ScoreRequest
+    num_prompt_tokens: int
+    arrived_s: float
+    started_s: float | None = None
+    answered_s: float | None = None  # when the first token, or the last score, was known
+    is_aborted: bool = False
+    num_open: int = 0  # sequences that are not finished
+
+    def usage(self, now_s: float) -> Usage:
+        """Count tokens and seconds so far."""
+        started = now_s if self.started_s is None else self.started_s
+        answered = now_s if self.answered_s is None else self.answered_s
+        return Usage(
+            prompt_tokens=self.num_prompt_tokens,
+            cached_tokens=sum(sequence.num_cached for sequence in self.sequences),
+            output_tokens=0 if self.generation is None else self.generation.num_tokens,
+            queue_s=started - self.arrived_s,
+            prefill_s=answered - started,
+            decode_s=now_s - answered,
+        )
+
+    def failure(self, error: RequestError, now_s: float) -> Output:
+        """Give the terminal output of a request that failed, or was cancelled."""
+        return Output(
+            request_id=self.request.id,
+            finish_reason="cancelled" if error.code == "cancelled" else "error",
+            token_ids=() if self.generation is None else self.generation.token_ids,
+            usage=self.usage(now_s),
+            error_code=error.code,
+            error=str(error),
+        )
+
+    def answer(self, text: str, reason: FinishReason, now_s: float) -> Output:
+        """Give the terminal output of a request that ended well."""
+        generation = self.generation
+        if generation is None:
+            return Output(
+                request_id=self.request.id,
+                finish_reason="stop",
+                logprobs=tuple(tuple(s.logprobs) for s in self.sequences),
+                usage=self.usage(now_s),
+            )
+        return Output(
+            request_id=self.request.id,
+            text=text,
+            finish_reason=reason,
+            stop_reason=generation.stream.stop_reason,
+            token_ids=generation.token_ids,
+            tail=generation.stream.tail,
+            usage=self.usage(now_s),
+        )

@@ -1,0 +1,50 @@
+"""Lay the chunks of a step end to end, as arrays for the runner."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .scheduler import Chunk, Plan
+from .sequence import Batch, Int32, Int64
+
+
+def to_batch(plan: Plan, block_size: int) -> Batch:
+    """Give the arrays of one forward pass."""
+    chunks = plan.chunks
+    positions = [np.arange(c.start, c.end, dtype=np.int32) for c in chunks]
+    lengths = [c.end - c.start for c in chunks]
+    starts: Int32 = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    slots = [_slots(c, p, block_size) for c, p in zip(chunks, positions, strict=True)]
+    rows = [int(start) + row for c, start in zip(chunks, starts, strict=False) for row in wanted(c)]
+    return Batch(
+        token_ids=np.concatenate([c.sequence.tokens.view[c.start : c.end] for c in chunks]),
+        positions=np.concatenate(positions),
+        slot_mapping=np.concatenate(slots),
+        cu_seqlens=starts,
+        seq_lens=np.array([c.end for c in chunks], np.int32),
+        block_tables=_tables(chunks),
+        copy_from=np.array(list(plan.copies.values()), np.int64),
+        copy_to=np.array(list(plan.copies), np.int64),
+        logit_rows=np.array(rows, np.int64),
+        sequences=tuple(c.sequence for c in chunks),
+    )
+
+
+def wanted(chunk: Chunk) -> range:
+    """Give the rows of `chunk` whose logits are wanted, counted from its start."""
+    sequence = chunk.sequence
+    first = sequence.num_reusable  # rows before it are not asked for
+    return range(max(0, first - chunk.start), chunk.end - chunk.start)
+
+
+def _slots(chunk: Chunk, positions: Int32, block_size: int) -> Int64:
+    blocks = chunk.sequence.blocks.view[positions // block_size].astype(np.int64)
+    slots: Int64 = blocks * block_size + positions % block_size
+    return slots
+
+
+def _tables(chunks: list[Chunk]) -> Int32:
+    tables = np.zeros((len(chunks), max(len(c.sequence.blocks) for c in chunks)), np.int32)
+    for row, chunk in zip(tables, chunks, strict=True):
+        row[: len(chunk.sequence.blocks)] = chunk.sequence.blocks.view
+    return tables

@@ -1,0 +1,284 @@
+"""What the next forward pass computes: admission, budget, order and preemption."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from .cache.blocks import BlockPool
+from .cache.node import Node
+from .cache.radix import Match, RadixCache
+from .config import EngineConfig
+from .sequence import Int32, Sequence
+
+LOOK_AHEAD = 32  # waiting sequences that may be passed over in one step because they do not fit
+MAX_SKIPS = 64  # admissions that may overtake a waiting sequence before all wait for it
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Tokens `start` to `end` of a sequence, to be computed in this step."""
+
+    sequence: Sequence
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """One step. `copies` maps a slot to the slot whose K and V it gets."""
+
+    budget: int
+    chunks: list[Chunk] = field(default_factory=list)
+    copies: dict[int, int] = field(default_factory=dict)
+    pins: list[Node] = field(default_factory=list)  # sources of copies, locked
+    preempted: list[Sequence] = field(default_factory=list)
+    stuck: Sequence | None = None  # fills the pool alone and cannot grow
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A chunk for which there are blocks."""
+
+    start: int
+    end: int
+    match: Match | None
+
+
+class Scheduler:
+    """Owns the queue, the running list, and every block of a sequence.
+
+    There are no phases: a sequence computes what it lacks, decodes first, then prefill
+    chunks in order of admission, then new sequences first come first served. A sequence
+    that does not fit may be overtaken MAX_SKIPS times.
+    """
+
+    def __init__(self, config: EngineConfig, pool: BlockPool, cache: RadixCache) -> None:
+        self.waiting: deque[Sequence] = deque()
+        self.running: list[Sequence] = []
+        self._pool = pool
+        self._cache = cache
+        self._block_size = cache.block_size
+        self._is_caching = config.is_prefix_caching
+        self._budget = config.token_budget
+        # A step must have a token for every decode, or prefills would starve.
+        self._max_running = min(config.max_running, config.token_budget)
+
+    def schedule(self) -> Plan:
+        """Choose the chunks of one step, and give them their blocks."""
+        plan = Plan(self._budget)
+        decodes = [s for s in self.running if s.is_decoding]
+        prefills = [s for s in self.running if not s.is_decoding]
+        for sequence in decodes + prefills:
+            self._continue(sequence, plan)
+        if not plan.preempted:
+            self._admit(plan)
+        if not plan.chunks and self.running:
+            plan.stuck = self.running[0]
+        return plan
+
+    def commit(self, plan: Plan) -> None:
+        """Count what was computed, and let later steps share it."""
+        for chunk in plan.chunks:
+            chunk.sequence.num_computed = chunk.end
+        self._unpin(plan)
+        self._cache.commit()
+
+    def fail(self, plan: Plan) -> None:
+        """Forget a step whose forward pass failed. Its sequences must be released."""
+        self._unpin(plan)
+        self._cache.drop_planned()
+
+    def release(self, sequence: Sequence, *, is_kept: bool = True) -> None:
+        """Take a sequence out and give its blocks back; `is_kept` leaves them to the cache."""
+        if sequence in self.running:
+            self.running.remove(sequence)
+        elif sequence in self.waiting:
+            self.waiting.remove(sequence)
+        self._free(sequence, is_kept)
+
+    def _continue(self, sequence: Sequence, plan: Plan) -> None:
+        """Schedule a running sequence, if need be at the cost of newer ones."""
+        if plan.budget == 0 or sequence in plan.preempted:
+            return
+        fit = self._fit(sequence, plan.budget)
+        while fit is None:
+            victim = self._victim(sequence, plan)
+            if victim is None:
+                return  # it keeps its blocks and waits for those that do go on
+            self._preempt(victim, plan)
+            fit = self._fit(sequence, plan.budget)
+        self._take(sequence, fit, plan)
+
+    def _victim(self, sequence: Sequence, plan: Plan) -> Sequence | None:
+        """Find the newest sequence that came after `sequence` and is not in this step."""
+        scheduled = {id(chunk.sequence) for chunk in plan.chunks}
+        for other in reversed(self.running):
+            if other is sequence:
+                return None
+            if id(other) not in scheduled:
+                return other
+        return None
+
+    def _preempt(self, victim: Sequence, plan: Plan) -> None:
+        """Send a running sequence back to the front of the queue; it is computed again later."""
+        self.running.remove(victim)
+        self._free(victim, is_kept=True)
+        victim.num_preemptions += 1
+        self.waiting.appendleft(victim)
+        plan.preempted.append(victim)
+
+    def _admit(self, plan: Plan) -> None:
+        skipped: list[Sequence] = []
+        while self.waiting and plan.budget and len(self.running) < self._max_running:
+            sequence = self.waiting.popleft()
+            fit = self._fit(sequence, plan.budget, is_new=True)
+            if fit is None:
+                skipped.append(sequence)
+                if sequence.num_skips >= MAX_SKIPS or len(skipped) == LOOK_AHEAD:
+                    break
+                continue
+            for other in skipped:
+                other.num_skips += 1
+            self.running.append(sequence)
+            self._take(sequence, fit, plan)
+        self.waiting.extendleft(reversed(skipped))
+
+    def _fit(self, sequence: Sequence, budget: int, *, is_new: bool = False) -> _Fit | None:
+        """Find the longest chunk that the budget allows, None if there are no blocks for it.
+
+        A new sequence must fit whole, beside what the running ones still need.
+        """
+        match = self._match(sequence)
+        spare = self._pool.num_free + self._cache.num_evictable
+        if is_new:
+            spare -= sum(self._num_missing(s, s.num_needed) + 1 for s in self.running)
+        tries = [match]
+        if match is not None and match.partial is not None:
+            tries.append(replace(match, partial=None))  # a copy pins its source
+        for attempt in tries:
+            fit = self._sized(sequence, attempt, budget)
+            end = sequence.num_needed if is_new else fit.end
+            if self._num_taken(sequence, attempt, end) <= spare:
+                return fit
+        return None
+
+    def _match(self, sequence: Sequence) -> Match | None:
+        """Look in the cache for more than the sequence has computed."""
+        limit = sequence.num_reusable
+        if not self._is_caching or sequence.num_computed >= limit:
+            return None
+        match = self._cache.match(sequence.namespace, sequence.tokens.view[:limit])
+        return match if _num_matched(match) > sequence.num_computed else None
+
+    def _sized(self, sequence: Sequence, match: Match | None, budget: int) -> _Fit:
+        start = max(sequence.num_computed, _num_matched(match))
+        return _Fit(start, min(start + budget, sequence.num_needed), match)
+
+    def _num_taken(self, sequence: Sequence, match: Match | None, end: int) -> int:
+        """Count the free or evictable blocks that computing up to `end` would take."""
+        if match is None:
+            return self._num_missing(sequence, end)
+        node = match.node if match.partial is None else match.partial.node
+        num_had = max(len(sequence.blocks), len(match.blocks))
+        missing = max(0, self._num_blocks(end) - num_had)
+        return missing + self._cache.num_newly_locked(node)
+
+    def _take(self, sequence: Sequence, fit: _Fit, plan: Plan) -> None:
+        """Give a sequence the blocks of its chunk, and put the chunk in the plan."""
+        if fit.match is not None:
+            self._adopt(sequence, fit.match, plan)
+        missing = self._num_missing(sequence, fit.end)
+        self._cache.evict(missing - self._pool.num_free)
+        sequence.blocks.extend(self._pool.allocate(missing))
+        if fit.match is not None:
+            self._copy(sequence, fit.match, plan)
+            if sequence.num_preemptions == 0:
+                sequence.num_cached += fit.start - sequence.num_computed
+        is_last_of_prefill = fit.end == sequence.num_needed and not sequence.is_decoding
+        sequence.num_computed = fit.start
+        plan.chunks.append(Chunk(sequence, fit.start, fit.end))
+        plan.budget -= fit.end - fit.start
+        if self._is_caching:
+            self._publish(sequence, fit.end, is_last_of_prefill)
+
+    def _adopt(self, sequence: Sequence, match: Match, plan: Plan) -> None:
+        """Lock a match, and let the sequence use its whole blocks."""
+        if match.partial is not None:
+            self._cache.lock(match.partial.node)
+            plan.pins.append(match.partial.node)
+        self._hold(sequence, match.node)
+        own = sequence.blocks.view[: len(match.blocks)]
+        shared = match.blocks[: len(own)]
+        differs = own != shared
+        added = match.blocks[len(own) :]
+        self._pool.incref(shared[differs])
+        self._pool.incref(added)
+        self._pool.decref(own[differs])
+        own[differs] = shared[differs]
+        sequence.blocks.extend(added)
+
+    def _copy(self, sequence: Sequence, match: Match, plan: Plan) -> None:
+        """Plan the copy of a block that the sequence shares only in part.
+
+        A source that is itself a copy of this step is replaced by what it is copied from.
+        """
+        if match.partial is None:
+            return
+        offsets = range(match.partial.num_tokens)
+        block = int(sequence.blocks.view[len(match.blocks)])
+        for offset in offsets[max(0, sequence.num_computed - match.num_tokens) :]:
+            source = match.partial.block * self._block_size + offset
+            target = block * self._block_size + offset
+            plan.copies[target] = plan.copies.get(source, source)
+
+    def _publish(self, sequence: Sequence, end: int, is_last_of_prefill: bool) -> None:
+        """Put what this step will compute in the cache, for followers in the same step."""
+        if not is_last_of_prefill:
+            end -= end % self._block_size
+        if end > sequence.num_published:
+            self._hold(sequence, self._insert(sequence, end, is_written=False))
+            sequence.num_published = end
+
+    def _insert(self, sequence: Sequence, end: int, *, is_written: bool) -> Node:
+        blocks: Int32 = sequence.blocks.view[: self._num_blocks(end)]
+        tokens = sequence.tokens.view[:end]
+        return self._cache.insert(sequence.namespace, tokens, blocks, is_written=is_written)
+
+    def _hold(self, sequence: Sequence, node: Node) -> None:
+        """Move the sequence's lock to `node`."""
+        if sequence.node is None:
+            self._cache.lock(node)
+        elif sequence.node is not node:
+            self._cache.move_lock(sequence.node, node)
+        sequence.node = node
+
+    def _free(self, sequence: Sequence, is_kept: bool) -> None:
+        """Drop a sequence's lock and its references; what it had computed counts no more."""
+        is_kept = is_kept and self._is_caching and sequence.num_computed > 0
+        node = self._insert(sequence, sequence.num_computed, is_written=True) if is_kept else None
+        if sequence.node is not None:
+            self._cache.unlock(sequence.node)
+        if node is not None:
+            self._cache.compact(node)
+        self._pool.decref(sequence.blocks.view)
+        sequence.blocks.clear()
+        sequence.node = None
+        sequence.num_computed, sequence.num_published = 0, 0
+
+    def _unpin(self, plan: Plan) -> None:
+        for node in plan.pins:
+            self._cache.unlock(node)
+        plan.pins.clear()
+
+    def _num_blocks(self, num_tokens: int) -> int:
+        return -(-num_tokens // self._block_size)
+
+    def _num_missing(self, sequence: Sequence, end: int) -> int:
+        return max(0, self._num_blocks(end) - len(sequence.blocks))
+
+
+def _num_matched(match: Match | None) -> int:
+    if match is None:
+        return 0
+    return match.num_tokens + (0 if match.partial is None else match.partial.num_tokens)
