@@ -1,0 +1,215 @@
+"""The thread that an engine runs on: commands in through a queue, outputs out to sinks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from .compiling import CompilerThread, Grammars
+from .config import EngineConfig
+from .engine import Engine
+from .errors import RequestError
+from .grammar.spec import CompiledGrammar
+from .metrics import EngineStats
+from .model.interface import Model
+from .sequence import Output, Request, ScoreRequest
+
+Sink: TypeAlias = Callable[[Output], None]
+CLOSE_S = 0.9  # how long `close` waits for the step in progress
+
+_log = logging.getLogger(__name__)
+
+
+class _Command(Protocol):
+    def __call__(self) -> None: ...
+
+
+class EngineThread:
+    """An engine on its own thread. Every method is thread-safe and returns at once.
+
+    Each submitted request gets exactly one terminal Output, whatever happens. Grammars
+    compile on another thread; a request that waits for its own holds up nobody.
+    """
+
+    def __init__(
+        self, model: Model, config: EngineConfig, grammars: Grammars | None = None
+    ) -> None:
+        self.model = model
+        self._engine = Engine(model, config)
+        self._max_waiting = config.max_waiting
+        self._compiler = CompilerThread(lambda: grammars or _default_grammars(model, config))
+        self._wake = threading.Condition()
+        self._commands: deque[_Command] = deque()
+        self._is_closing = False
+        self._sinks: dict[str, Sink] = {}  # of live requests
+        self._compiling: dict[str, Request] = {}
+        self._num_faults = 0
+        self._thread = threading.Thread(target=self._loop, name="plait-engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, request: Request | ScoreRequest, sink: Sink) -> None:
+        """Serve `request`; `sink` gets its outputs on the engine's thread and must be quick.
+
+        Never raises for a bad request: it gets one terminal Output with `error_code`.
+        After `close`, that Output comes at once, on the caller's thread.
+        """
+        if not self._post(lambda: self._submit(request, sink)):
+            self._give(sink, _refusal(request.id, _closed()))
+
+    def abort(self, request_id: str) -> None:
+        """Cancel a request. Idempotent; of one that is unknown or over, do nothing."""
+        self._post(lambda: self._abort(request_id))
+
+    def stats(self) -> EngineStats:
+        """Give a snapshot of the counters; those of a running step may be one step old."""
+        return self._engine.stats()
+
+    @property
+    def num_faults(self) -> int:
+        """How often a step raised, and the engine started afresh."""
+        return self._num_faults
+
+    def close(self) -> None:
+        """Cancel what is live, and stop. Returns within a second. Idempotent."""
+        with self._wake:
+            self._is_closing = True
+            self._wake.notify()
+        self._compiler.close()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(CLOSE_S)
+
+    def _post(self, command: _Command) -> bool:
+        """Hand a command to the loop; False if it is closing."""
+        with self._wake:
+            if self._is_closing:
+                return False
+            self._commands.append(command)
+            self._wake.notify()
+            return True
+
+    def _loop(self) -> None:
+        while self._next_commands():
+            if self._engine.has_work:
+                self._step()
+            elif self._engine.repair():
+                _log.error("KV blocks were lost; the pool was rebuilt while nothing ran")
+        self._cancel_all()
+
+    def _next_commands(self) -> bool:
+        """Sleep until there is something to do, and do the commands; False to stop."""
+        with self._wake:
+            while not (self._commands or self._engine.has_work or self._is_closing):
+                self._wake.wait()
+            commands, self._commands = self._commands, deque()
+            is_closing = self._is_closing
+        for command in commands:
+            command()
+        return not is_closing
+
+    def _step(self) -> None:
+        try:
+            outputs = self._engine.step()
+        except Exception as e:
+            self._num_faults += 1
+            _log.exception("a step failed; the engine starts afresh")
+            error = RequestError("internal", f"the engine failed: {type(e).__name__}: {e}")
+            outputs = self._engine.fail_all(error)
+        self._deliver(outputs)
+
+    def _submit(self, request: Request | ScoreRequest, sink: Sink) -> None:
+        try:
+            self._check_new(request)
+            if isinstance(request, ScoreRequest) or request.grammar is None:
+                self._engine.add(request)
+            else:
+                self._engine.gate.sequences(request)  # refuse before compiling for nothing
+                self._compile(request)
+        except Exception as e:
+            self._give(sink, _refusal(request.id, _as_request_error(e)))
+        else:
+            self._sinks[request.id] = sink
+
+    def _check_new(self, request: Request | ScoreRequest) -> None:
+        if request.id in self._sinks:
+            raise RequestError("duplicate_id", f"request {request.id!r} is still running")
+        if len(self._compiling) >= self._max_waiting:
+            raise RequestError(
+                "queue_full", f"{len(self._compiling)} requests wait for their grammars; try again"
+            )
+
+    def _compile(self, request: Request) -> None:
+        assert request.grammar is not None
+        self._compiling[request.id] = request
+        self._compiler.submit(
+            request.grammar,
+            lambda result: self._post(lambda: self._compiled(request, result)),
+        )
+
+    def _compiled(self, request: Request, result: CompiledGrammar | RequestError) -> None:
+        if self._compiling.get(request.id) is not request:
+            return  # cancelled meanwhile; its id may belong to another by now
+        del self._compiling[request.id]
+        try:
+            if isinstance(result, RequestError):
+                raise result
+            self._engine.add(request, result)
+        except Exception as e:
+            self._deliver([_refusal(request.id, _as_request_error(e))])
+
+    def _abort(self, request_id: str) -> None:
+        if self._compiling.pop(request_id, None) is not None:
+            self._deliver([_refusal(request_id, RequestError("cancelled", "cancelled"))])
+        else:
+            self._engine.abort(request_id)
+
+    def _deliver(self, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            is_last = output.finish_reason is not None
+            sinks = self._sinks
+            sink = sinks.pop(output.request_id, None) if is_last else sinks.get(output.request_id)
+            if sink is not None:
+                self._give(sink, output)
+
+    def _give(self, sink: Sink, output: Output) -> None:
+        """Call a sink; one that raises is a bug of its owner, and must not stop the others."""
+        try:
+            sink(output)
+        except Exception:
+            _log.exception("the sink of request %r raised", output.request_id)
+
+    def _cancel_all(self) -> None:
+        self._deliver(self._engine.fail_all(_closed()))
+        self._deliver([_refusal(i, _closed()) for i in list(self._sinks)])
+        self._compiling.clear()
+
+
+def _default_grammars(model: Model, config: EngineConfig) -> Grammars:
+    from .grammar.compiler import GrammarCompiler
+    from .grammar.vocabulary import Vocabulary
+
+    tokenizer, width = model.tokenizer, model.runner.limits.logits_width
+    vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids, width)
+    return GrammarCompiler(vocabulary, config.grammar_timeout_s, config.grammar_max_states)
+
+
+def _closed() -> RequestError:
+    return RequestError("cancelled", "the engine is closed")
+
+
+def _as_request_error(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
+        return error
+    _log.error("a request could not be added", exc_info=error)
+    return RequestError("internal", f"{type(error).__name__}: {error}")
+
+
+def _refusal(request_id: str, error: RequestError) -> Output:
+    return Output(
+        request_id=request_id,
+        finish_reason="cancelled" if error.code == "cancelled" else "error",
+        error_code=error.code,
+        error=str(error),
+    )
