@@ -7,7 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from .errors import InvalidArgument, RoleError
 from .ops import Gen, Role, RoleBegin, RoleEnd, Select
-from .standin import StandIn
+from .standin import Hole, StandIn
 from .tape import Tape
 from .where import place
 
@@ -21,7 +21,7 @@ class Link:
     tape: Tape = field(repr=False, compare=False)
 
 
-Part: TypeAlias = str | Gen | Select | RoleBegin | RoleEnd | Link | StandIn
+Part: TypeAlias = str | Gen | Select | RoleBegin | RoleEnd | Link | Hole
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def parts_of(value: object) -> tuple[Part, ...]:
     Raises: InvalidArgument for anything else, saying what to write instead.
     """
     if isinstance(value, StandIn):
-        return (value,)
+        return value._parts
     if isinstance(value, Expr):
         return value.parts
     if isinstance(value, str):

@@ -83,13 +83,11 @@ class Forks(Sequence["State"]):
 
     def _spread(self, what: Broadcast) -> list[Appended]:
         num_branches = len(self)
-        if isinstance(what, str | Expr):
-            return [what] * num_branches
         if callable(what):
             return [what(i) for i in range(num_branches)]
-        if not isinstance(what, list | tuple):
-            parts_of(what)
-        each = list(what)
+        if not issubclass(type(what), list | tuple):  # so that a trace's stand-in passes
+            return [Expr(parts_of(what))] * num_branches
+        each = list(cast(Sequence[Appended], what))
         if len(each) != num_branches:
             raise InvalidArgument(
                 f"{place()}forks += [...]: {len(each)} items for {num_branches} branches; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 from .ops import Op
@@ -9,13 +10,13 @@ from .ops import Op
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A source line."""
+    """A source line: the file as Python names it, which messages shorten to its last part."""
 
     file: str
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{os.path.basename(self.file)}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 from .graph import Where
 from .ops import Input, Value
+
+
+class Owner(Protocol):
+    """The trace that a stand-in belongs to."""
+
+    def spell(self, parts: Sequence[str | Hole]) -> str:
+        """Give a real str that the trace recognises when it is appended."""
+        ...
+
+    def stop(self, holes: Sequence[Hole], reason: str) -> NoReturn:
+        """End the trace here: Python needs the value."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,19 +28,8 @@ class Hole:
 
     name: str
     op: Value | Input
+    owner: Owner = field(repr=False, compare=False)
     where: Where | None = None
-
-
-class Owner(Protocol):
-    """The trace that a stand-in belongs to."""
-
-    def spell(self, parts: tuple[str | Hole, ...]) -> str:
-        """Give a real str that the trace recognises when it is appended."""
-        ...
-
-    def stop(self, holes: tuple[Hole, ...], reason: str) -> NoReturn:
-        """End the trace here: Python needs the value."""
-        ...
 
 
 class StandIn:
@@ -76,11 +77,6 @@ class StandIn:
         return str
 
 
-def parts(stand_in: StandIn) -> tuple[str | Hole, ...]:
-    """Give the text and the holes of a stand-in."""
-    return stand_in._parts
-
-
 def stop(value: object, reason: str) -> None:
     """End the trace if `value` is a stand-in; else do nothing."""
     if isinstance(value, StandIn):
@@ -94,29 +90,24 @@ def _text_parts(value: object) -> tuple[str | Hole, ...] | None:
     return (str.__str__(value),) if isinstance(value, str) else None
 
 
-# Uses that need the value, and how a break's reason calls them.
+# Uses that need the value, and how a break's reason calls them. Only what a str has, and
+# numbers: callable(), isawaitable() and the like look at a type's methods.
 _NEEDS = {
     "==": ("__eq__", "__ne__"),
     "a comparison": ("__lt__", "__le__", "__gt__", "__ge__"),
     "a truth test": ("__bool__",),
     "`in`": ("__contains__",),
     "len()": ("__len__",),
-    "iteration": ("__iter__", "__reversed__", "__next__"),
-    "indexing": ("__getitem__", "__setitem__", "__delitem__"),
-    "a call": ("__call__",),
+    "iteration": ("__iter__", "__reversed__"),
+    "indexing": ("__getitem__",),
     "hash() (a key, or an item of a set)": ("__hash__",),
     "repr()": ("__repr__",),
     "a number": ("__int__", "__float__", "__complex__", "__index__", "__round__"),
-    "bytes()": ("__bytes__",),
-    "a path": ("__fspath__",),
     "arithmetic": (
         *("__mul__", "__rmul__", "__mod__", "__sub__", "__rsub__", "__truediv__", "__rtruediv__"),
         *("__floordiv__", "__rfloordiv__", "__pow__", "__rpow__", "__neg__", "__pos__", "__abs__"),
         *("__and__", "__or__", "__xor__"),
     ),
-    "await": ("__await__",),
-    "a with statement": ("__enter__", "__exit__", "__aenter__", "__aexit__"),
-    "async iteration": ("__aiter__", "__anext__"),
     "a copy": ("__copy__", "__deepcopy__", "__reduce_ex__"),
 }
 

@@ -14,7 +14,7 @@ from .forks import Forks, Joined
 from .graph import Where
 from .ops import Gen, Op, Role, RoleBegin, RoleEnd, Select, Text, Value
 from .roles import RoleBlock
-from .standin import StandIn, stop
+from .standin import Hole, stop
 from .tape import Tape
 from .transcript import messages_of, text_of
 from .where import caller, place
@@ -205,17 +205,20 @@ class State:
 
     def _steps(self, part: Part) -> list[Step]:
         match part:
-            case str() | StandIn():
+            case str():
                 return self._text_steps(part)
+            case Hole():
+                return [self._hole_step(part)]
             case Link(node=node):
                 return [(Value(node), (node,))]
             case _:
                 return [(part, ())]
 
-    def _text_steps(self, text: str | StandIn) -> list[Step]:
-        if isinstance(text, StandIn):
-            raise InvalidArgument(f"{place()}a trace's stand-in has no meaning outside its trace")
+    def _text_steps(self, text: str) -> list[Step]:
         return [(Text(text), ())] if text else []
+
+    def _hole_step(self, hole: Hole) -> Step:
+        raise InvalidArgument(f"{place()}a stand-in has no meaning outside of its trace")
 
     def _record(self, op: Op, reads: tuple[int, ...], where: Where | None) -> int:
         node = self._tape.append(op, prev=self._tip, reads=reads, branch=self._branch, where=where)

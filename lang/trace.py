@@ -1,0 +1,83 @@
+"""Run a body with stand-ins: the whole graph, and where Python needs a value.
+
+A stand-in may go into text: appended, added to text, or put into an f-string. Every other
+use ends the trace, so no tool sees a value that is not real. The end is a BaseException,
+which `except Exception` in a body does not catch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from .errors import PlaitError, ProgramError
+from .graph import Graph
+from .ops import Input
+from .standin import Hole, StandIn
+from .tracing import MAX_NODES, Stop, TracedState, Tracing
+from .where import raised_at, suspended_at
+
+if TYPE_CHECKING:
+    from .program import Program
+
+
+def trace(program: Program, arguments: Mapping[str, object]) -> Graph:
+    """Give the graph of `program`; required arguments that are not given become inputs.
+
+    Raises: ProgramError if the body records without end, and what the body itself raises.
+    """
+    tracing = Tracing()
+    inputs = tuple(name for name in program.required if name not in arguments)
+    open_ones = {name: StandIn(tracing, (Hole(name, Input(name), tracing),)) for name in inputs}
+    try:
+        result = program.body(TracedState(tracing.tape, tracing), **arguments, **open_ones)
+        if program.is_async:
+            result = _finish(result, tracing)
+        tracing.take_result(result)
+    except Stop:
+        pass
+    except PlaitError:
+        raise
+    except Exception as error:
+        if not _is_for_want_of_value(error, tracing, bool(inputs), program.is_async):
+            raise
+        tracing.note_failure(raised_at(error.__traceback__), error)
+    if tracing.tape.is_full:
+        last = tracing.tape.nodes[-1].where
+        place = "" if last is None else f"{last}: "
+        raise ProgramError(
+            f"{place}the trace of {program.name} passed {MAX_NODES:,} nodes; "
+            "does a loop wait for a value that only a run has?"
+        )
+    return tracing.graph(program.name, inputs)
+
+
+def _finish(result: object, tracing: Tracing) -> object:
+    """Run an async body to its end; one that has to wait for something real ends the trace."""
+    if not inspect.iscoroutine(result):
+        return result
+    try:
+        result.send(None)
+    except StopIteration as done:
+        value: object = done.value
+        return value
+    tracing.note_end(suspended_at(result), "", "awaits something that only a run has")
+    with suppress(Stop):
+        result.close()
+    raise Stop
+
+
+def _is_for_want_of_value(
+    error: Exception, tracing: Tracing, has_inputs: bool, is_async: bool
+) -> bool:
+    """Say whether a body's failure follows from a stand-in, or is its own.
+
+    What Python's C code says to a stand-in is TypeError. A str with a sentinel in it can fail
+    anything. An async body may look for the event loop, which a trace does not have.
+    """
+    if isinstance(error, TypeError) and (tracing.reads or has_inputs):
+        return True
+    is_loopless = is_async and isinstance(error, RuntimeError) and "event loop" in str(error)
+    return tracing.lost is not None or is_loopless

@@ -1,0 +1,209 @@
+"""One trace: its tape, its stand-ins, and what they were used for.
+
+Inside a real str, such as an f-string's, a hole is spelled as a sentinel of private-use
+characters, and split out again when the str is appended.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import NoReturn, cast
+
+from .graph import Break, Graph, Node, Where
+from .ops import Gen, Op, Select, Value
+from .standin import Hole, StandIn
+from .state import State, Step
+from .tape import Tape
+from .where import caller
+
+MAX_NODES = 100_000
+
+_INTO_TEXT = "read into text; s.ref keeps it in the graph without waiting"
+_LOST = "put into a str that is not appended: the trace cannot see what Python does with it"
+_OPEN, _CLOSE = "\U0010fffc", "\U0010fffd"
+
+
+class Stop(BaseException):
+    """The trace ends here. Not an Exception: no body catches it by accident."""
+
+
+class Recording(Tape):
+    """A tape with a limit, that ends with its trace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stopped = False
+        self.is_full = False
+
+    def append(
+        self,
+        op: Op,
+        *,
+        prev: int | None,
+        reads: tuple[int, ...] = (),
+        branch: str = "",
+        where: Where | None = None,
+    ) -> Node:
+        """Record one node. Raises: Stop at the limit, and after the end."""
+        self.is_full = self.is_full or len(self) >= MAX_NODES
+        if self.is_stopped or self.is_full:
+            raise Stop
+        return super().append(op, prev=prev, reads=reads, branch=branch, where=where)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A place where a run waits for a value; `num_nodes` were recorded before it."""
+
+    hole: Hole
+    num_nodes: int
+
+
+@dataclass(slots=True)
+class _Spelled:
+    """A hole inside a real str."""
+
+    hole: Hole
+    where: Where | None
+    num_nodes: int
+    is_used: bool = False
+
+
+class Tracing:
+    """The driver of the states of a trace, and the owner of its stand-ins."""
+
+    def __init__(self) -> None:
+        self.tape = Recording()
+        self.reads: list[_Read] = []
+        self._end: Break | None = None
+        self._spelled: list[_Spelled] = []
+        self._nonce = f"{secrets.randbelow(10**12):012}"  # digits have no case to lose
+        self._sentinel = re.compile(f"{_OPEN}{self._nonce}:([0-9]+){_CLOSE}")
+
+    def value(self, node: int) -> str:
+        """Give a stand-in, and note the read: here a run waits."""
+        hole = Hole(self._name(node), Value(node), self, caller())
+        self.reads.append(_Read(hole, len(self.tape)))
+        return cast(str, StandIn(self, (hole,)))
+
+    def text(self, node: int) -> str:
+        """End the trace: a branch's text needs its values."""
+        self.stop((), "the text of a branch needs its values")
+
+    def meta(self, node: int) -> object:
+        """End the trace: only a run knows how a gen ended."""
+        hole = Hole(self._name(node), Value(node), self, caller())
+        self.stop((hole,), "meta() needs the value")
+
+    def wait(self, nodes: Sequence[int]) -> None:
+        """Do nothing: a join needs no value."""
+
+    def cancel(self, nodes: Sequence[int]) -> None:
+        """Do nothing: nothing runs."""
+
+    def spell(self, parts: Sequence[str | Hole]) -> str:
+        """Give a real str with a sentinel for each hole."""
+        return "".join(p if isinstance(p, str) else self._spell(p) for p in parts)
+
+    def stop(self, holes: Sequence[Hole], reason: str) -> NoReturn:
+        """End the trace at the author's line: Python needs a value."""
+        name = holes[0].name if holes else ""
+        if self._end is None:
+            self.reads = [read for read in self.reads if read.hole not in holes]
+        self.note_end(caller(), name, reason)
+        raise Stop
+
+    def note_failure(self, where: Where | None, error: Exception) -> None:
+        """End where Python's own code failed on a stand-in, read on the same line or not."""
+        blamed = [read for read in self.reads if read.hole.where == where]
+        self.reads = [read for read in self.reads if read not in blamed]
+        name = blamed[-1].hole.name if blamed else ""
+        self.note_end(where, name, f"{type(error).__name__} for want of the value: {error}")
+
+    def note_end(self, where: Where | None, name: str, reason: str) -> None:
+        """Keep the first reason to end; nothing is recorded after it."""
+        if self._end is None:
+            self._end = Break(where, name, reason)
+        self.tape.is_stopped = True
+
+    def split(self, text: str) -> list[str | Hole]:
+        """Give the text and the holes of a str that may have sentinels in it."""
+        if _OPEN not in text:
+            return [text]
+        pieces: list[str | Hole] = []
+        for i, piece in enumerate(self._sentinel.split(text)):
+            if i % 2 == 0:
+                pieces.append(piece)
+            else:
+                spelled = self._spelled[int(piece)]
+                spelled.is_used = True
+                pieces.append(spelled.hole)
+        return pieces
+
+    def take_result(self, result: object) -> None:
+        """Count what the body returns as used: a run hands it to the caller as it is."""
+        pending, seen = [result], set[int]()
+        while pending:
+            item = pending.pop()
+            kind = type(item)  # not isinstance(): a stand-in answers that for its value
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if issubclass(kind, str):
+                self.split(cast(str, item))
+            elif issubclass(kind, list | tuple | set):
+                pending += cast(Iterable[object], item)
+            elif issubclass(kind, dict):
+                pending += cast(Mapping[object, object], item).values()
+            elif is_dataclass(kind):
+                pending += [getattr(item, field.name) for field in fields(kind)]
+
+    @property
+    def lost(self) -> _Spelled | None:
+        """Give the first hole in a str that neither was appended nor returned."""
+        return next((spelled for spelled in self._spelled if not spelled.is_used), None)
+
+    def graph(self, program: str, inputs: tuple[str, ...]) -> Graph:
+        """Give what was recorded, up to where it can be trusted."""
+        nodes, reads, end = self.tape.nodes, self.reads, self._end
+        lost = self.lost
+        # A str that was under way when the trace ended is not lost: the end came first.
+        if lost is not None and not (end is not None and lost.num_nodes == len(nodes)):
+            nodes = nodes[: lost.num_nodes]
+            reads = [r for r in reads if r.num_nodes <= len(nodes) and r.hole != lost.hole]
+            end = Break(lost.where, lost.hole.name, _LOST)
+        breaks = [Break(read.hole.where, read.hole.name, _INTO_TEXT) for read in reads]
+        breaks = list(dict.fromkeys(breaks))  # one a line, however often a loop passes it
+        if end is not None:
+            breaks.append(end)
+        return Graph(program, nodes, tuple(breaks), end is None, inputs)
+
+    def _name(self, node: int) -> str:
+        op = self.tape.node(node).op
+        assert isinstance(op, Gen | Select)
+        return op.name or ""
+
+    def _spell(self, hole: Hole) -> str:
+        self._spelled.append(_Spelled(hole, caller(), len(self.tape)))
+        return f"{_OPEN}{self._nonce}:{len(self._spelled) - 1}{_CLOSE}"
+
+
+class TracedState(State):
+    """A state whose texts may have holes."""
+
+    def _text_steps(self, text: str) -> list[Step]:
+        steps: list[Step] = []
+        for piece in cast(Tracing, self._driver).split(text):
+            if isinstance(piece, Hole):
+                steps.append(self._hole_step(piece))
+            else:
+                steps += super()._text_steps(piece)
+        return steps
+
+    def _hole_step(self, hole: Hole) -> Step:
+        if cast(Tracing, self._driver) is not hole.owner:
+            return super()._hole_step(hole)
+        return hole.op, (hole.op.source,) if isinstance(hole.op, Value) else ()
