@@ -1,1 +1,150 @@
-"""plait: a prompt-programming language in Python, and the runtime that executes it."""
+"""plait: a prompt-programming language in Python, and the runtime that executes it.
+
+Importing it costs milliseconds: nothing heavier than the language is loaded before a
+program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from .interpreter.backend import Backend, NodeMeta, NodeUsage
+from .interpreter.defaults import set_default_backend
+from .interpreter.events import Event
+from .interpreter.program import Function, function
+from .interpreter.result import Result
+from .interpreter.run import run_graph
+from .interpreter.stream import AsyncStream, Stream
+from .lang.api import assistant, gen, select, system, user
+from .lang.errors import (
+    BackendDied,
+    BackendError,
+    BackendUnavailable,
+    Cancelled,
+    ContextExceeded,
+    GrammarError,
+    GraphError,
+    InvalidArgument,
+    ModelError,
+    NeedsValue,
+    NodeError,
+    NotSupported,
+    PlaitError,
+    PoolExceeded,
+    ProgramError,
+    RoleError,
+    TemplateError,
+    UnknownVariable,
+    UsageError,
+)
+from .lang.forks import Forks, Joined
+from .lang.graph import Graph
+from .lang.state import State
+
+if TYPE_CHECKING:
+    from .runtime.config import EngineConfig
+
+__all__ = [
+    "AsyncStream",
+    "Backend",
+    "BackendDied",
+    "BackendError",
+    "BackendUnavailable",
+    "Cancelled",
+    "ContextExceeded",
+    "Event",
+    "Forks",
+    "Function",
+    "GrammarError",
+    "Graph",
+    "GraphError",
+    "InvalidArgument",
+    "Joined",
+    "ModelError",
+    "NeedsValue",
+    "NodeError",
+    "NodeMeta",
+    "NodeUsage",
+    "NotSupported",
+    "PlaitError",
+    "PoolExceeded",
+    "ProgramError",
+    "Result",
+    "RoleError",
+    "State",
+    "Stream",
+    "TemplateError",
+    "UnknownVariable",
+    "UsageError",
+    "assistant",
+    "connect",
+    "function",
+    "gen",
+    "local",
+    "run_graph",
+    "scripted",
+    "select",
+    "set_default_backend",
+    "system",
+    "user",
+]
+
+
+def local(model: str, **engine: object) -> Backend:
+    """Load a model into this process: a pulled model's name, a GGUF file or a model folder.
+
+    `engine` are the fields of `EngineConfig`. For tests and debugging; the default backend
+    keeps the model in a process of its own.
+
+    Raises: ModelError, InvalidArgument for an engine option.
+    """
+    from .interpreter.backends.local import LocalBackend
+    from .runtime.errors import ModelLoadError
+    from .runtime.load.store import Store, default_home
+    from .runtime.model.registry import load_model
+
+    config = _engine_config(engine)
+    try:
+        return LocalBackend(load_model(Store(default_home()).resolve(model), config), config)
+    except ModelLoadError as error:
+        raise ModelError(str(error)) from error
+
+
+def connect(endpoint: str, *, keys: str | None = None) -> Backend:
+    """Use a running `plait serve`; `keys` is the folder of its CURVE keys, if it has them.
+
+    Raises: BackendUnavailable if nobody answers there.
+    """
+    from .interpreter.backends.remote import RemoteBackend
+
+    return RemoteBackend(endpoint, keys=keys)
+
+
+def scripted(script: Callable[[str], str | Mapping[str, float]], **engine: object) -> Backend:
+    """Give a stand-in model that says what `script` answers to the text so far.
+
+    A str is what it says before it ends; a mapping gives the probabilities of the next
+    character. Deterministic and fast: for tests of programs. `engine` are the options of
+    `ScriptedBackend`.
+    """
+    from .interpreter.backends.scripted import ScriptedBackend
+
+    return ScriptedBackend(script, **engine)
+
+
+def _engine_config(options: Mapping[str, object]) -> EngineConfig:
+    from dataclasses import fields
+
+    from .runtime.config import EngineConfig
+
+    known = [field.name for field in fields(EngineConfig)]
+    unknown = sorted(options.keys() - set(known))
+    if unknown:
+        raise InvalidArgument(
+            f"unknown engine option {', '.join(unknown)}; the options are {', '.join(known)}"
+        )
+    try:
+        return EngineConfig(**options)  # type: ignore[arg-type]  # it checks them itself
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(str(error)) from error

@@ -1,0 +1,268 @@
+"""What runs behind a state: submits its segments, waits for nodes, turns failures into errors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ..lang.errors import BackendDied, BackendError, NodeError, ProgramError, node_error
+from ..lang.graph import Node
+from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Text, Value
+from ..lang.tape import Tape
+from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
+from .tasks import Signal
+
+Outcome: TypeAlias = Done | Failed
+Sink: TypeAlias = Callable[[NodeEvent], None]
+
+
+class Abandoned(BaseException):
+    """Unwinds a body whose run was given up; no `except Exception` of an author stops it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """Somebody who waits until `missing` is empty, or until any of the nodes fails."""
+
+    missing: set[int]
+    stops_at_failure: bool
+    signal: Signal
+
+
+class LiveDriver:
+    """Runs the nodes of one tape in one session of a backend.
+
+    The outcomes stay readable after `close`. Thread-safe: events come on the backend's
+    threads, waits from wherever the body runs.
+    """
+
+    def __init__(
+        self, tape: Tape, backend: Backend, config: SessionConfig, sink: Sink | None = None
+    ) -> None:
+        self._tape = tape
+        self._sink = sink
+        self._lock = threading.Lock()
+        self._submit_lock = threading.Lock()  # segments reach the session in order of id
+        self._outcomes: dict[int, Outcome] = {}  # in order of time
+        self._handled: set[int] = set()  # failures that the author has seen
+        self._waiters: list[_Waiter] = []
+        self._lost: Exception | None = None
+        self._is_closed = False
+        self._is_abandoned = False
+        self._session = backend.open(config, self._on_events, self._on_lost)
+
+    # What a state asks for
+
+    def value(self, node: int) -> str:
+        """Give a node's value; submits and waits. Raises: NodeError, BackendError."""
+        return self._done(node).text
+
+    def text(self, node: int) -> str:
+        """Give the text that a node added to its branch; submits and waits."""
+        return self._done(node).text
+
+    def meta(self, node: int) -> NodeMeta:
+        """Give what is known of a finished node; submits and waits."""
+        return self._done(node).meta
+
+    def wait(self, nodes: Sequence[int]) -> None:
+        """Wait for all of `nodes`; at the first failure cancel the rest, and raise it."""
+        self.flush()
+        self._await(nodes, stops_at_failure=True)
+        failures = self._failures(nodes)
+        if not failures:
+            return
+        rest = self._missing(nodes)
+        if rest:
+            self._session.cancel(rest)
+            self._await(nodes)
+        self._mark_handled(nodes)
+        raise self.error(self._cause(failures[0], nodes))
+
+    def cancel(self, nodes: Sequence[int]) -> None:
+        """Stop these nodes and all that depend on them; idempotent."""
+        self.flush()
+        self._handled.update(nodes)
+        rest = self._missing(nodes)
+        if rest:
+            self._session.cancel(rest)
+
+    # What a run asks for
+
+    def flush(self) -> None:
+        """Submit what the tape holds, as one segment."""
+        with self._submit_lock:
+            self._check()
+            segment = self._tape.take()
+            if segment:
+                self._session.submit(segment)
+
+    def finish(self) -> None:
+        """Submit the rest and wait for everything.
+
+        Raises: the first failure that the body has not handled, as soon as it happens. A
+        failure is handled when the error of the node where it began was raised in the body.
+        """
+        self.flush()
+        nodes = range(len(self._tape))
+        while True:
+            for failure in self._failures(nodes):
+                if not {failure.node, failure.origin} & self._handled:
+                    raise self.error(self._cause(failure, nodes))
+            if not self._missing(nodes):
+                return
+            self._await(nodes, stops_at_failure=True)
+
+    def close(self) -> None:
+        """Give the session back; what is still running stops. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            waiters = self._take_waiters()
+        self._session.close()
+        for waiter in waiters:
+            waiter.signal.set()
+
+    def abandon(self) -> None:
+        """Close, and unwind the body at its current or next wait. From any thread."""
+        self._is_abandoned = True
+        self.close()
+
+    @property
+    def outcomes(self) -> Mapping[int, Outcome]:
+        """Give what is known of the finished nodes, by id."""
+        return MappingProxyType(self._outcomes)
+
+    def error(self, failure: Failed) -> NodeError:
+        """Give the error for a failed node; names it, its line, and where the failure began."""
+        node = self._tape.node(failure.node)
+        message = f"{describe(node)} failed: {failure.message}"
+        if failure.origin != failure.node:
+            origin = self._tape.node(failure.origin)
+            first = self._outcomes.get(failure.origin)
+            reason = first.message if isinstance(first, Failed) else failure.message
+            line = f"{origin.where}: " if origin.where is not None else ""
+            message = f"{describe(node)} cannot run: {line}{describe(origin)} failed: {reason}"
+        return node_error(
+            failure.code, message, node=node.id, where=node.where, origin=failure.origin
+        )
+
+    # Waiting
+
+    def _done(self, node: int) -> Done:
+        if node not in self._outcomes:
+            self.flush()
+            self._await((node,))
+        outcome = self._outcomes[node]
+        if isinstance(outcome, Failed):
+            self._mark_handled((node,))
+            raise self.error(outcome)
+        return outcome
+
+    def _await(self, nodes: Iterable[int], stops_at_failure: bool = False) -> None:
+        """Wait until all of `nodes` are finished, or at `stops_at_failure` one more has failed."""
+        with self._lock:
+            missing = {node for node in nodes if node not in self._outcomes}
+            if not missing:
+                return
+            self._check()
+            waiter = _Waiter(missing, stops_at_failure, Signal())
+            self._waiters.append(waiter)
+        waiter.signal.wait()
+        self._check(is_woken=True, missing=waiter.missing)
+
+    def _check(self, is_woken: bool = False, missing: Iterable[int] = ()) -> None:
+        if self._is_abandoned:
+            raise Abandoned
+        if is_woken and not missing:
+            return
+        if self._lost is not None:
+            raise _died(self._lost)
+        if self._is_closed:
+            raise ProgramError("this run is finished; start a new one to go on")
+
+    def _on_events(self, events: Sequence[NodeEvent]) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            woken: list[_Waiter] = []
+            for event in events:
+                if isinstance(event, Done | Failed):
+                    self._outcomes.setdefault(event.node, event)
+                    woken += self._settle(event)
+        if self._sink is not None:
+            for event in events:
+                self._sink(event)
+        for waiter in woken:
+            waiter.signal.set()
+
+    def _settle(self, outcome: Outcome) -> list[_Waiter]:
+        """Take the waiters whose wait this outcome ends."""
+        ended: list[_Waiter] = []
+        for waiter in self._waiters:
+            if outcome.node in waiter.missing:
+                waiter.missing.discard(outcome.node)
+                has_failed = waiter.stops_at_failure and isinstance(outcome, Failed)
+                if has_failed or not waiter.missing:
+                    ended.append(waiter)
+        if ended:
+            self._waiters = [waiter for waiter in self._waiters if waiter not in ended]
+        return ended
+
+    def _on_lost(self, error: Exception) -> None:
+        with self._lock:
+            self._lost = error
+            waiters = self._take_waiters()
+        for waiter in waiters:
+            waiter.signal.set()
+
+    def _take_waiters(self) -> list[_Waiter]:
+        taken, self._waiters = self._waiters, []
+        return taken
+
+    # Failures
+
+    def _missing(self, nodes: Iterable[int]) -> list[int]:
+        return [node for node in nodes if node not in self._outcomes]
+
+    def _failures(self, nodes: Iterable[int]) -> list[Failed]:
+        """Give the failures among `nodes`, the first one first."""
+        wanted = set(nodes)
+        with self._lock:
+            outcomes = list(self._outcomes.values())
+        return [o for o in outcomes if isinstance(o, Failed) and o.node in wanted]
+
+    def _cause(self, failure: Failed, nodes: Iterable[int]) -> Failed:
+        """Give the failure where this one began, if that is among `nodes`."""
+        origin = self._outcomes.get(failure.origin)
+        return origin if isinstance(origin, Failed) and origin.node in set(nodes) else failure
+
+    def _mark_handled(self, nodes: Iterable[int]) -> None:
+        self._handled.update(nodes)
+        self._handled.update(failure.origin for failure in self._failures(nodes))
+
+
+def _died(error: Exception) -> BackendError:
+    """Give each waiter an error of its own: one that is shared would mix their tracebacks."""
+    died = BackendDied(str(error) or type(error).__name__)
+    died.__cause__ = error
+    return died
+
+
+def describe(node: Node) -> str:
+    """Spell a node as its author wrote it, as far as a message needs."""
+    match node.op:
+        case Gen(name=name):
+            return f'gen("{name}")' if name is not None else "gen()"
+        case Select(name=name):
+            return f'select("{name}")' if name is not None else "select()"
+        case RoleBegin(role=role) | RoleEnd(role=role):
+            return f"{role} turn"
+        case Input(name=name):
+            return f"input {name!r}"
+        case Value():
+            return "value"
+        case Text():
+            return "text"

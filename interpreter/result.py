@@ -1,0 +1,170 @@
+"""What a run leaves behind: its text, its variables, what it cost, or its error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from ..lang.errors import InvalidArgument, UnknownVariable
+from ..lang.graph import Graph, Node
+from ..lang.ops import Gen, Select
+from ..lang.tape import Tape
+from ..lang.transcript import messages_of, text_of
+from .backend import Done, NodeMeta, NodeUsage
+from .driver import LiveDriver
+
+Gathered: TypeAlias = tuple[int | None, ...]
+
+
+class Result:
+    """One finished run. Readable for as long as it lives; the backend is not asked again.
+
+    A run that failed has its exception in `error`, and raises it from everything else that
+    reads what the program made. The end of a run joins every fork of the body, as
+    `forks.join()` would, so that a result follows from its graph alone.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        tape: Tape,
+        driver: LiveDriver | None,
+        *,
+        seed: int,
+        value: object = None,
+        error: Exception | None = None,
+    ) -> None:
+        self.seed = seed
+        self.error = error
+        self._program = program
+        self._tape = tape
+        self._driver = driver
+        self._value = value
+        self._names = _names(tape.nodes)
+
+    @property
+    def ok(self) -> bool:
+        """Say whether the run came to its end."""
+        return self.error is None
+
+    @property
+    def value(self) -> Any:
+        """Give what the body returned; its type is the author's, so the checker takes any."""
+        self.check()
+        return self._value
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Give the names that can be read."""
+        self.check()
+        return tuple(self._names)
+
+    @property
+    def graph(self) -> Graph:
+        """Give the graph that this run recorded; `run_graph` repeats it whole."""
+        return Graph(self._program, self._tape.nodes)
+
+    @property
+    def usage(self) -> NodeUsage:
+        """Give the tokens and seconds of all nodes together, also those of a failed run."""
+        outcomes = {} if self._driver is None else self._driver.outcomes
+        return _sum(o.meta.usage for o in outcomes.values() if isinstance(o, Done))
+
+    def __getitem__(self, name: str) -> str | list[str]:
+        """Give a variable: text, or after a fork the list of the branches' values by index.
+
+        A branch that did not set it has None in its place.
+
+        Raises: UnknownVariable; the run's error; the error of a node that failed although
+        the run went on.
+        """
+        driver, found = self._find(name)
+        if isinstance(found, int):
+            return driver.value(found)
+        # None is rare, and a type that says so would be in every reader's way.
+        values: list[Any] = [None if node is None else driver.value(node) for node in found]
+        return values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def meta(self, name: str) -> NodeMeta:
+        """Give finish reason, probabilities and usage of a variable of the body itself."""
+        driver, found = self._find(name)
+        if not isinstance(found, int):
+            raise InvalidArgument(
+                f'meta("{name}"): a fork made it a list; read it in the body: forks[i].meta(...)'
+            )
+        return driver.meta(found)
+
+    def text(self) -> str:
+        """Give the whole text of the body's own branch, turns as the model sees them."""
+        return text_of(self._tape, self._ready(), self._tip())
+
+    def messages(self) -> list[dict[str, str]]:
+        """Give the turns of the body's own branch, with role and content."""
+        return messages_of(self._tape, self._ready(), self._tip())
+
+    def check(self) -> None:
+        """Raise the run's error, if it failed."""
+        if self.error is not None:
+            raise self.error
+
+    def __repr__(self) -> str:
+        state = f"error={self.error!r}" if self.error is not None else f"{list(self._names)}"
+        return f"<Result of {self._program}: {state}>"
+
+    def _ready(self) -> LiveDriver:
+        self.check()
+        assert self._driver is not None
+        return self._driver
+
+    def _tip(self) -> int | None:
+        return max((node.id for node in self._tape.nodes if node.branch == ""), default=None)
+
+    def _find(self, name: str) -> tuple[LiveDriver, int | Gathered]:
+        driver = self._ready()
+        if name not in self._names:
+            known = ", ".join(self._names) or "none"
+            raise UnknownVariable(f'no variable "{name}" in this result; known: {known}')
+        return driver, self._names[name]
+
+
+def _names(nodes: Iterable[Node]) -> dict[str, int | Gathered]:
+    """Give the body's variables: its own, and those of its branches as lists, by fork."""
+    own: dict[str, int | Gathered] = {}
+    forks: dict[int, dict[int, dict[str, int]]] = {}
+    for node in nodes:
+        name = node.op.name if isinstance(node.op, Gen | Select) else None
+        if node.branch == "":
+            if name is not None:
+                own[name] = node.id
+        elif "/" not in node.branch:
+            fork, branch = map(int, node.branch.split("."))
+            names = forks.setdefault(fork, {}).setdefault(branch, {})
+            if name is not None:
+                names[name] = node.id
+    joined: dict[str, int | Gathered] = {}
+    for _, branches in sorted(forks.items()):
+        joined |= _gather(branches)
+    return {**joined, **own}
+
+
+def _gather(branches: Mapping[int, Mapping[str, int]]) -> dict[str, Gathered]:
+    names = dict.fromkeys(name for i in sorted(branches) for name in branches[i])
+    places = range(max(branches) + 1)
+    return {name: tuple(branches.get(i, {}).get(name) for i in places) for name in names}
+
+
+def _sum(usages: Iterable[NodeUsage]) -> NodeUsage:
+    total = NodeUsage()
+    for usage in usages:
+        total = NodeUsage(
+            total.prompt_tokens + usage.prompt_tokens,
+            total.cached_tokens + usage.cached_tokens,
+            total.output_tokens + usage.output_tokens,
+            total.queue_s + usage.queue_s,
+            total.prefill_s + usage.prefill_s,
+            total.decode_s + usage.decode_s,
+        )
+    return total

@@ -1,0 +1,253 @@
+"""One run of one program: open a session, run the body, wait for the rest, keep the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+from ..lang.errors import Cancelled, InvalidArgument
+from ..lang.graph import Graph
+from ..lang.ops import Input, Op, Sampling, Text
+from ..lang.options import sampling as check_sampling
+from ..lang.program import Program
+from ..lang.state import State
+from ..lang.tape import Tape
+from . import tasks
+from .backend import Backend, NodeEvent, SessionConfig
+from .defaults import default_backend, is_default_ready
+from .driver import Abandoned, LiveDriver
+from .result import Result
+
+SAMPLING_NAMES = tuple(field.name for field in fields(Sampling))
+OPTION_NAMES = ("backend", "seed", *SAMPLING_NAMES)
+SEED_BITS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How programs run: where, from which seed, and the sampling that gens inherit."""
+
+    backend: Backend | None = None
+    seed: int | None = None
+    sampling: Sampling = Sampling()
+
+    def updated(self, given: Mapping[str, object]) -> Options:
+        """Give these options with some replaced; None leaves one as it is.
+
+        Raises: InvalidArgument for an unknown name or a value without meaning.
+        """
+        unknown = sorted(given.keys() - set(OPTION_NAMES))
+        if unknown:
+            raise InvalidArgument(
+                f"unknown option {', '.join(unknown)}; the options are {', '.join(OPTION_NAMES)}"
+            )
+        new = {name: value for name, value in given.items() if value is not None}
+        backend = cast("Backend | None", new.pop("backend", self.backend))
+        seed = _checked_seed(new.pop("seed", self.seed))
+        checked = check_sampling(**cast("dict[str, Any]", new))
+        return Options(backend, seed, _over(checked, self.sampling))
+
+    def with_seed(self) -> Options:
+        """Give these options with a seed: a fresh random one if none is set."""
+        if self.seed is not None:
+            return self
+        return replace(self, seed=int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
+
+    def for_row(self, row: int) -> Options:
+        """Give the options of one row of a batch, which needs a seed.
+
+        A row's seed follows from the batch's and its index alone. Row 0 has the batch's own,
+        so a batch of one is a run; and a run with `result.seed` repeats any row.
+        """
+        assert self.seed is not None
+        return self if row == 0 else replace(self, seed=_mixed(self.seed, row))
+
+
+def _checked_seed(seed: object) -> int | None:
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**SEED_BITS:
+        raise InvalidArgument(f"seed={seed!r}: pass a whole number from 0 to 2**{SEED_BITS} - 1")
+    return seed
+
+
+def _over(new: Sampling, old: Sampling) -> Sampling:
+    given = {name: getattr(new, name) for name in SAMPLING_NAMES}
+    return replace(old, **{name: value for name, value in given.items() if value is not None})
+
+
+def _mixed(seed: int, row: int) -> int:
+    from hashlib import blake2b  # a run that is no batch does without
+
+    digest = blake2b(f"{seed}/{row}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A program with its arguments and options: all that a run needs."""
+
+    program: Program
+    arguments: Mapping[str, object]
+    options: Options
+
+
+class Run:
+    """One run of a call. `execute` once, on the thread or loop that waits for it."""
+
+    def __init__(
+        self,
+        call: Call,
+        *,
+        is_streaming: bool = False,
+        sink: Callable[[Run, NodeEvent], None] | None = None,
+    ) -> None:
+        options = call.options.with_seed()
+        assert options.seed is not None
+        self.tape = Tape()
+        self.driver: LiveDriver | None = None
+        self._call = call
+        self._backend = options.backend
+        self._config = SessionConfig(
+            os.urandom(8).hex(), options.seed, options.sampling, is_streaming
+        )
+        self._sink = sink
+        self._is_abandoned = False
+        self._cancel_loop: tasks.Cancel | None = None
+
+    def execute(self) -> Result:
+        """Run to the end from plain code; a failure is in the result, not raised."""
+        if not self._call.program.is_async or tasks.in_body():
+            return self._run()
+        return tasks.run_here(self._spawn, self._keep_cancel)
+
+    async def aexecute(self) -> Result:
+        """Run to the end on the running loop; a failure is in the result, not raised."""
+        return await self._spawn()
+
+    def abandon(self) -> None:
+        """Stop the requests, and unwind the body at its next wait. From any thread."""
+        self._is_abandoned = True
+        if self.driver is not None:
+            self.driver.abandon()
+        if self._cancel_loop is not None:
+            self._cancel_loop()
+
+    def _spawn(self) -> Coroutine[Any, Any, Result]:
+        return tasks.spawn(self._run)
+
+    def _keep_cancel(self, cancel: tasks.Cancel) -> None:
+        self._cancel_loop = cancel
+
+    def _run(self) -> Result:
+        try:
+            return self._result(value=self._complete())
+        except Abandoned:
+            error = Cancelled(f"{self._call.program.name}: its stream was closed", code="cancelled")
+            return self._result(error=error)
+        except Exception as error:
+            return self._result(error=error)
+        finally:
+            self.tape.close()
+            if self.driver is not None:
+                self.driver.close()
+
+    def _complete(self) -> object:
+        backend = choose_backend(self._backend)
+        self.driver = driver = LiveDriver(self.tape, backend, self._config, self._listener())
+        if self._is_abandoned:
+            raise Abandoned
+        value = self._call.program.body(State(self.tape, driver), **self._call.arguments)
+        if self._call.program.is_async:
+            value = tasks.drive(cast("Coroutine[Any, Any, object]", value))
+        driver.finish()
+        return value
+
+    def _listener(self) -> Callable[[NodeEvent], None] | None:
+        sink = self._sink
+        return None if sink is None else (lambda event: sink(self, event))
+
+    def _result(self, value: object = None, error: Exception | None = None) -> Result:
+        name, seed = self._call.program.name, self._config.seed
+        return Result(name, self.tape, self.driver, seed=seed, value=value, error=error)
+
+
+def choose_backend(given: Backend | None) -> Backend:
+    """Give the backend of a run: the one given, else the default, which may have to start.
+
+    On a loop the start takes place in a thread, so that it holds up nobody else.
+    """
+    if given is not None:
+        return given
+    if is_default_ready() or not tasks.in_body():
+        return default_backend()
+    import asyncio
+
+    return tasks.await_only(asyncio.to_thread(default_backend))
+
+
+def run_graph(
+    graph: Graph, *, inputs: Mapping[str, object] | None = None, **options: object
+) -> Result:
+    """Submit a whole graph in one segment, and wait for it.
+
+    `options` are those of `Function.options`: backend, seed and sampling. With the same
+    seed the result is that of the program's own run, breaks or not. The body is not run:
+    `Result.value` is None.
+
+    Raises: InvalidArgument for a graph whose trace had to stop, and for inputs that are
+    missing or unknown; else as `Function.run`.
+    """
+    chosen = Options().updated(options).with_seed()
+    assert chosen.seed is not None
+    _check_complete(graph)
+    tape = _taped(graph, _checked_inputs(graph, inputs or {}))
+    config = SessionConfig(os.urandom(8).hex(), chosen.seed, chosen.sampling)
+    driver = LiveDriver(tape, choose_backend(chosen.backend), config)
+    try:
+        driver.finish()
+    finally:
+        tape.close()
+        driver.close()
+    return Result(graph.program, tape, driver, seed=chosen.seed)
+
+
+def _check_complete(graph: Graph) -> None:
+    if graph.is_complete:
+        return
+    breaks = "; ".join(f"{stop.where}: {stop.name}: {stop.reason}" for stop in graph.breaks)
+    raise InvalidArgument(
+        f"the graph of {graph.program} is not complete, its trace needed a value at {breaks}; "
+        "call the program's run instead"
+    )
+
+
+def _checked_inputs(graph: Graph, inputs: Mapping[str, object]) -> Mapping[str, str]:
+    used = [node.op.name for node in graph.nodes if isinstance(node.op, Input)]
+    known = dict.fromkeys([*graph.inputs, *used])
+    missing = [name for name in dict.fromkeys(used) if name not in inputs]
+    unknown = [name for name in inputs if name not in known]
+    if missing or unknown:
+        faults = [f"missing {', '.join(missing)}"] if missing else []
+        faults += [f"unknown {', '.join(unknown)}"] if unknown else []
+        raise InvalidArgument(
+            f"inputs of {graph.program}: {', '.join(faults)}; it takes {', '.join(known) or 'none'}"
+        )
+    return {name: str(value) for name, value in inputs.items()}
+
+
+def _taped(graph: Graph, inputs: Mapping[str, str]) -> Tape:
+    tape = Tape()
+    for node in graph.nodes:
+        op: Op = Text(inputs[node.op.name]) if isinstance(node.op, Input) else node.op
+        taped = tape.append(
+            op, prev=node.prev, reads=node.reads, branch=node.branch, where=node.where
+        )
+        if taped.id != node.id:
+            raise InvalidArgument(
+                f"the graph of {graph.program}: node {node.id} stands at place {taped.id}; "
+                "ids count up from 0 in the order of the nodes"
+            )
+    return tape
