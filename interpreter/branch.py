@@ -17,6 +17,7 @@ import numpy as np
 from ..runtime.errors import RequestError
 from ..runtime.sequence import Int32
 from .chat import Turn
+from .encoding import TextEncoder
 
 if TYPE_CHECKING:
     from ..runtime.model.interface import Tokenizer
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TokenLink:
-    """Tokens after those of `parent`; `num_tokens` counts both."""
+    """Tokens after those of `parent`."""
 
     parent: TokenLink | None
-    token_ids: Int32
-    num_tokens: int
+    token_ids: Int32  # [n], n >= 1
 
     def all_ids(self) -> Int32:
         """Give the tokens from the start of the text."""
@@ -76,18 +76,24 @@ class BranchText:
         return "".join(parts[::-1])
 
 
+def as_ids(token_ids: Sequence[int]) -> Int32:
+    """Give token ids in the runtime's form."""
+    return np.asarray(token_ids, dtype=np.int32)
+
+
 class TextCodec:
     """Turns branch text into tokens, with one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        self._encoder = TextEncoder(tokenizer)
         self._bos = tokenizer.bos_token_id if tokenizer.adds_bos else None
         controls = sorted(tokenizer.control_tokens, key=len, reverse=True)
         self._controls = re.compile(f"({'|'.join(map(re.escape, controls))})") if controls else None
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str) -> Int32:
         """Tokenise plain text; control tokens' spelling in it stays plain."""
-        return self._tokenizer.encode(text) if text else []
+        return self._encoder.encode(text)
 
     def add_template(self, branch: BranchText, text: str) -> BranchText:
         """Add a template's text: its control tokens as such, the rest as plain text."""
@@ -102,7 +108,7 @@ class TextCodec:
 
     def settle(self, branch: BranchText, then: Sequence[int] = ()) -> BranchText:
         """Tokenise what is pending, and put the tokens of `then` after it."""
-        token_ids = [*self.encode(branch.pending_text()), *then]
+        token_ids = np.concatenate([self.encode(branch.pending_text()), as_ids(then)])
         return replace(branch, tokens=self.grow(branch.tokens, token_ids), pending=None)
 
     def settle_prompt(self, branch: BranchText) -> BranchText:
@@ -112,18 +118,14 @@ class TextCodec:
         """
         branch = self.settle(branch)
         if branch.tokens is None:
-            branch = replace(branch, tokens=self.grow(None, [self.start_token()]))
+            branch = replace(branch, tokens=self.grow(None, as_ids([self.start_token()])))
         return branch
 
-    def grow(self, tokens: TokenLink | None, token_ids: Sequence[int]) -> TokenLink | None:
+    def grow(self, tokens: TokenLink | None, token_ids: Int32) -> TokenLink | None:
         """Give `tokens` with these after them; a text's first token is BOS where it must be."""
-        if tokens is None and self._bos is not None and list(token_ids[:1]) != [self._bos]:
-            token_ids = [self._bos, *token_ids]
-        if not token_ids:
-            return tokens
-        num_before = tokens.num_tokens if tokens is not None else 0
-        ids = np.asarray(token_ids, dtype=np.int32)
-        return TokenLink(tokens, ids, num_before + len(ids))
+        if tokens is None and self._bos is not None and token_ids[:1].tolist() != [self._bos]:
+            token_ids = np.concatenate([as_ids([self._bos]), token_ids])
+        return TokenLink(tokens, token_ids) if len(token_ids) else tokens
 
     def start_token(self) -> int:
         """Give the token that stands for an empty text: BOS, else an end token.

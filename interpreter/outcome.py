@@ -6,7 +6,7 @@ import dataclasses
 
 from ..runtime.sequence import Output, Usage
 from .backend import NodeMeta, NodeUsage
-from .branch import BranchText, TextCodec
+from .branch import BranchText, TextCodec, as_ids
 from .selection import Selection
 
 
@@ -14,7 +14,7 @@ def gen_outcome(
     prompt: BranchText, text: str, output: Output, codec: TextCodec
 ) -> tuple[BranchText, str, NodeMeta]:
     """Append what was generated, token for token; text cut out of a token waits as text."""
-    tokens = codec.grow(prompt.tokens, output.token_ids)
+    tokens = codec.grow(prompt.tokens, as_ids(output.token_ids))
     branch = dataclasses.replace(prompt, tokens=tokens).add(output.tail)
     meta = NodeMeta(output.finish_reason, output.stop_reason, _usage(output.usage))
     return branch, text, meta

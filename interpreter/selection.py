@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..lang.ops import Select
-from ..runtime.sequence import Output, ScoredText, ScoreRequest
-from .branch import BranchText, TextCodec, TokenLink
+from ..runtime.sequence import Int32, Output, ScoredText, ScoreRequest
+from .branch import BranchText, TextCodec, TokenLink, as_ids
 from .choices import Decision, decide
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """A select whose choices are tokens.
 
@@ -25,30 +25,27 @@ class Selection:
     op: Select
     branch: BranchText
     head: TokenLink | None  # the tokens before the pending text
-    joint: tuple[tuple[int, ...], ...]  # pending text and choice, by choice
+    joint: tuple[Int32, ...]  # pending text and choice, by choice
     border: int  # tokens of each in `joint` that are not the choice's own
     start_token: int | None  # what a choice without text before it starts from
 
     @property
-    def own(self) -> list[tuple[int, ...]]:
+    def own(self) -> list[list[int]]:
         """The tokens that are scored, by choice; none for an empty choice."""
-        return [token_ids[self.border :] for token_ids in self.joint]
+        return [token_ids[self.border :].tolist() for token_ids in self.joint]
 
     def request(self, id: str) -> ScoreRequest | None:
         """Give the request that scores all choices, None if no choice has a token."""
-        head = self.head.all_ids() if self.head is not None else np.empty(0, dtype=np.int32)
+        head = self.head.all_ids() if self.head is not None else as_ids(())
         score_from = len(head) + self.border
         texts = [
-            ScoredText(np.concatenate([head, np.asarray(ids, dtype=np.int32)]), score_from)
-            for ids in self.joint
-            if len(ids) > self.border
+            ScoredText(np.concatenate([head, token_ids]), score_from)
+            for token_ids in self.joint
+            if len(token_ids) > self.border
         ]
         if self.start_token is not None:
-            texts += [
-                ScoredText(np.asarray([self.start_token, *ids], dtype=np.int32), 1)
-                for ids in self.own
-                if ids
-            ]
+            alone = [as_ids([self.start_token, *ids]) for ids in self.own if ids]
+            texts += [ScoredText(token_ids, 1) for token_ids in alone]
         return ScoreRequest(id, tuple(texts)) if texts else None
 
     def decide(self, output: Output | None) -> Decision:
@@ -73,20 +70,19 @@ def prepare(op: Select, branch: BranchText, codec: TextCodec) -> Selection:
     """
     text = branch.pending_text()
     base = codec.encode(text)
-    joint = tuple(tuple(codec.encode(text + choice)) for choice in op.choices)
+    joint = tuple(codec.encode(text + choice) for choice in op.choices)
     border = _common_prefix_len([base, *joint])
-    head = branch.tokens if branch.tokens is not None else codec.grow(None, ())
+    head = branch.tokens if branch.tokens is not None else codec.grow(None, as_ids(()))
     if head is None and border == 0:
-        head = codec.grow(None, [codec.start_token()])
+        head = codec.grow(None, as_ids([codec.start_token()]))
     needs_start = op.method == "unconditional_likelihood_normalized"
     start_token = codec.start_token() if needs_start else None
     return Selection(op, branch, head, joint, border, start_token)
 
 
-def _common_prefix_len(rows: Sequence[Sequence[int]]) -> int:
-    length = 0
-    for column in zip(*rows, strict=False):
-        if any(token_id != column[0] for token_id in column):
-            break
-        length += 1
-    return length
+def _common_prefix_len(rows: Sequence[Int32]) -> int:
+    length = min(map(len, rows))
+    differs = np.zeros(length, dtype=np.bool_)
+    for row in rows[1:]:
+        differs |= row[:length] != rows[0][:length]
+    return int(differs.argmax()) if differs.any() else length

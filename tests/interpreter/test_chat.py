@@ -152,7 +152,7 @@ ORDERS: list[tuple[Role, ...]] = [*itertools.product(ROLES, repeat=3)]
 @pytest.mark.parametrize("roles", ORDERS)
 def test_every_order_of_roles_is_as_the_template_has_it(roles: tuple[Role, ...]) -> None:
     for source in (CHATML, CHATML_WITH_DEFAULT, HEADERS):
-        talk = [(role, f"text {i}") for i, role in enumerate(roles)]
+        talk: list[tuple[Role, str]] = [(role, f"text {i}") for i, role in enumerate(roles)]
         assert say(Tokenizer(source), talk)[1] == rendered(source, talk)
 
 
@@ -160,7 +160,7 @@ def test_every_order_of_roles_is_as_the_template_has_it(roles: tuple[Role, ...])
     "roles", [order for order in ORDERS if order != ("user", "assistant", "user")]
 )
 def test_an_order_that_the_template_refuses_is_refused(roles: tuple[Role, ...]) -> None:
-    with pytest.raises(RequestError, match="alternate|no system text") as caught:
+    with pytest.raises(RequestError, match=r"alternate|no system text") as caught:
         say(Tokenizer(INST), [(role, "text") for role in roles])
     assert caught.value.code == "bad_template"
 
