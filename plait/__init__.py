@@ -99,12 +99,12 @@ def local(model: str, **engine: object) -> Backend:
 
     Raises: ModelError, InvalidArgument for an engine option.
     """
+    config = _engine_config(engine)
     from .interpreter.backends.local import LocalBackend
     from .runtime.errors import ModelLoadError
     from .runtime.load.store import Store, default_home
     from .runtime.model.registry import load_model
 
-    config = _engine_config(engine)
     try:
         return LocalBackend(load_model(Store(default_home()).resolve(model), config), config)
     except ModelLoadError as error:
