@@ -72,7 +72,7 @@ class Fields:
 
     def merged(self, other: Fields) -> Fields:
         """Give these keys and those of `other`, which win."""
-        return Fields({**self._values, **other._values}, other._where or self._where)
+        return Fields({**self._values, **other._values}, other._where if other else self._where)
 
     def _get(self, key: str, default: object) -> object:
         value = self._values.get(key)

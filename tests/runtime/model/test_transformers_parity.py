@@ -89,7 +89,7 @@ def random_model(class_name: str, changes: Mapping[str, object], folder: Path) -
 def our_model(path: Path) -> TorchRunner:
     with opened(path) as weights:
         model = read_llama(read_config(weights.config), weights, torch.float32, torch.device("cpu"))
-    return TorchRunner(model, EngineConfig(kv_cache_tokens=1024, num_threads=2))
+    return TorchRunner(model, EngineConfig(kv_cache_tokens=1024))
 
 
 def run(runner: TorchRunner, tokens: list[int], begin: int = 0) -> Tensor:

@@ -1,0 +1,120 @@
+"""Every tensor of a checkpoint is accounted for before the model exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from plait.runtime.errors import ModelLoadError
+from plait.runtime.model.checkpoint import Checkpoint, expected_shapes
+from plait.runtime.model.config import ModelConfig, read_config
+from plait.runtime.model.llama import read_llama
+
+CPU = torch.device("cpu")
+LAYER = "model.layers.1."
+
+
+def shape(**changes: object) -> ModelConfig:
+    keys: dict[str, object] = {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 8,
+        "intermediate_size": 12,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "vocab_size": 11,
+        "max_position_embeddings": 64,
+    }
+    return read_config({**keys, **changes})
+
+
+class Tensors:
+    """Named tensors in memory."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.values = {name: torch.randn(size) for name, size in expected_shapes(config).items()}
+
+    def names(self) -> Sequence[str]:
+        return list(self.values)
+
+    def tensor(self, name: str) -> Tensor:
+        return self.values[name]
+
+
+def refusal(spoil: Callable[[dict[str, Tensor]], object], **changes: object) -> str:
+    config = shape(**changes)
+    tensors = Tensors(config)
+    spoil(tensors.values)
+    with pytest.raises(ModelLoadError) as caught:
+        read_llama(config, tensors, torch.float32, CPU)
+    return str(caught.value)
+
+
+def test_missing_tensors_are_listed() -> None:
+    def spoil(values: dict[str, Tensor]) -> None:
+        del values[f"{LAYER}mlp.up_proj.weight"], values["model.norm.weight"]
+
+    message = refusal(spoil)
+    assert "2 of 21 tensors are missing" in message
+    assert "model.norm.weight, model.layers.1.mlp.up_proj.weight" in message
+
+
+def test_a_long_list_is_cut_short() -> None:
+    assert "and 13 more" in refusal(lambda values: values.clear())
+
+
+def test_a_stray_tensor_is_named() -> None:
+    message = refusal(lambda values: values.update({f"{LAYER}extra.weight": torch.zeros(1)}))
+    assert f"{LAYER}extra.weight" in message
+
+
+def test_a_bias_that_the_config_does_not_know_is_named() -> None:
+    name = f"{LAYER}self_attn.q_proj.bias"
+    assert name in refusal(lambda values: values.update({name: torch.zeros(8)}))
+
+
+def test_a_missing_head_is_not_taken_for_a_tied_one() -> None:
+    assert "lm_head.weight" in refusal(lambda values: values.pop("lm_head.weight"))
+
+
+def test_a_wrong_shape_is_shown_with_the_right_one() -> None:
+    name = f"{LAYER}mlp.down_proj.weight"
+    message = refusal(lambda values: values.update({name: torch.zeros(12, 8)}))
+    assert name in message
+    assert "(12, 8)" in message
+    assert "(8, 12)" in message
+
+
+def test_a_row_too_few_is_refused_and_not_broadcast() -> None:
+    name = f"{LAYER}self_attn.v_proj.weight"
+    assert "(1, 8)" in refusal(lambda values: values.update({name: torch.zeros(1, 8)}))
+
+
+def test_frequencies_of_old_checkpoints_are_tolerated() -> None:
+    tensors = Tensors(shape())
+    tensors.values[f"{LAYER}self_attn.rotary_emb.inv_freq"] = torch.zeros(2)
+    read_llama(shape(), tensors, torch.float32, CPU)
+
+
+def test_a_tied_model_uses_its_embedding_even_beside_a_written_head() -> None:
+    config = shape(tie_word_embeddings=True)
+    tensors = Tensors(config)
+    tensors.values["lm_head.weight"] = torch.zeros(11, 8)
+    model = read_llama(config, tensors, torch.float32, CPU)
+    assert model.head is model.embedding
+
+
+def test_stacked_rows_keep_their_order() -> None:
+    tensors = Tensors(shape())
+    names = [f"{LAYER}self_attn.{name}_proj.weight" for name in "qkv"]
+    stacked = Checkpoint(shape(), tensors, torch.float32, CPU).stack(names)
+    assert torch.equal(stacked, torch.cat([tensors.values[name] for name in names]))
+
+
+def test_weights_become_the_dtype_asked_for() -> None:
+    model = read_llama(shape(), Tensors(shape()), torch.bfloat16, CPU)
+    assert model.layers[0].qkv.weight.dtype == torch.bfloat16
+    assert model.norm.dtype == torch.bfloat16
