@@ -1,0 +1,110 @@
+"""A folder becomes a model ready to serve, or an error that names folder and fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tokenizers
+import torch
+from safetensors.torch import save_file
+
+from plait.runtime.config import EngineConfig
+from plait.runtime.errors import ModelLoadError
+from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
+from plait.runtime.model.checkpoint import expected_shapes
+from plait.runtime.model.config import read_config
+from plait.runtime.model.registry import load_model
+
+CONFIG: dict[str, object] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 8,
+    "intermediate_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "vocab_size": 320,
+    "max_position_embeddings": 64,
+}
+ENGINE = EngineConfig(kv_cache_tokens=64)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write a Hugging Face folder: a byte-level tokenizer of 259 ids under 320 rows."""
+    write_config(tmp_path)
+    torch.manual_seed(0)
+    shapes = expected_shapes(read_config(CONFIG))
+    save_file({name: torch.randn(shape) for name, shape in shapes.items()}, weights(tmp_path))
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocab = {letter: index for index, letter in enumerate(alphabet)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, []))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|end|>", "<|a|>", "<|b|>"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|end|>"}))
+    return tmp_path
+
+
+def weights(folder: Path) -> Path:
+    return folder / "model.safetensors"
+
+
+def write_config(folder: Path, **changes: object) -> None:
+    (folder / "config.json").write_text(json.dumps({**CONFIG, **changes}))
+
+
+def test_a_folder_is_loaded_with_its_numbers(folder: Path) -> None:
+    model = load_model(folder, ENGINE)
+    limits = model.runner.limits
+    assert (limits.max_context, limits.num_blocks, limits.block_size) == (64, 4, 16)
+    assert limits.logits_width == 320
+    assert model.tokenizer.vocab_size == 259
+    assert model.name == folder.name
+
+
+def test_the_digest_names_weights_and_dtype(folder: Path) -> None:
+    first = load_model(folder, ENGINE).digest
+    assert load_model(folder, ENGINE).digest == first
+    assert load_model(folder, EngineConfig(kv_cache_tokens=64, dtype="bfloat16")).digest != first
+
+
+def test_the_context_may_be_cut(folder: Path) -> None:
+    config = EngineConfig(kv_cache_tokens=64, max_context=20)
+    assert load_model(folder, config).runner.limits.max_context == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"architectures": ["GemmaForCausalLM"]}, "GemmaForCausalLM"),
+        ({"hidden_act": "gelu"}, "gelu"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "yarn"),
+        ({"num_hidden_layers": 3}, "model.layers.2"),
+        ({"num_hidden_layers": 1}, "model.layers.1"),
+        ({"intermediate_size": 16}, "mlp.gate_proj.weight"),
+        ({"vocab_size": 200}, "200"),
+        ({"quantization_config": {"quant_method": "awq"}}, "awq"),
+    ],
+)
+def test_a_fault_is_named_with_its_folder(
+    folder: Path, changes: dict[str, object], named: str
+) -> None:
+    write_config(folder, **changes)
+    with pytest.raises(ModelLoadError) as caught:
+        load_model(folder, ENGINE)
+    assert named in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.slow
+def test_the_default_model_is_loaded_in_its_own_numbers() -> None:
+    stored = Store(default_home()).find(DEFAULT_MODEL)
+    if stored is None:
+        pytest.skip(f"{DEFAULT_MODEL} is not pulled: run `plait pull {DEFAULT_MODEL}`")
+    model = load_model(stored.path, EngineConfig())
+    assert model.runner.limits.max_context == 8192
+    assert model.runner.limits.logits_width == model.tokenizer.vocab_size == 49152
+    assert model.tokenizer.chat_template is not None
