@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import NoReturn
 
 from ..errors import ModelLoadError
+from .convert_sentencepiece import sentencepiece_parts
 from .gguf import GgufFile
 from .pretokenizers import PRE_TOKENIZERS, PreTokenizer, byte_level
 
@@ -52,6 +53,11 @@ class GgufVocabulary:
             self.fail(f"{_KEY}{key} is {value!r}; the file has {len(self.tokens)} tokens")
         return value
 
+    @property
+    def is_sentencepiece(self) -> bool:
+        """True for sentencepiece's BPE, which GGUF calls llama."""
+        return self.get("model") == "llama"
+
     def pre(self) -> PreTokenizer:
         """Find how text is cut into words.
 
@@ -86,22 +92,34 @@ def read_vocabulary(file: GgufFile) -> GgufVocabulary:
     return GgufVocabulary(file, tokens, types)
 
 
+def default_adds_bos(vocabulary: GgufVocabulary) -> bool:
+    """Tell whether models of this kind want a BOS where the file does not say."""
+    return vocabulary.is_sentencepiece or vocabulary.pre().adds_bos
+
+
 def tokenizer_data(vocabulary: GgufVocabulary) -> dict[str, object]:
-    """Build the tokenizer.json: byte-level BPE, all control tokens special.
+    """Build the tokenizer.json; all control tokens are special.
 
     Ids whose type is UNUSED are left out: they are padding.
 
     Raises: ModelLoadError, naming what is missing or unknown.
     """
-    pre = vocabulary.pre()
+    parts = _sentencepiece if vocabulary.is_sentencepiece else _byte_level
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": _added_tokens(vocabulary),
+        "post_processor": None,
+        **parts(vocabulary),
+    }
+
+
+def _byte_level(vocabulary: GgufVocabulary) -> dict[str, object]:
+    pre = vocabulary.pre()
+    return {
         "normalizer": pre.normalizer(),
         "pre_tokenizer": pre.pre_tokenizer(),
-        "post_processor": None,
         "decoder": byte_level(use_regex=True),
         "model": {
             "type": "BPE",
@@ -116,6 +134,20 @@ def tokenizer_data(vocabulary: GgufVocabulary) -> dict[str, object]:
             "merges": _merges(vocabulary),
         },
     }
+
+
+def _sentencepiece(vocabulary: GgufVocabulary) -> dict[str, object]:
+    tokens, scores = vocabulary.tokens, vocabulary.get("scores")
+    if not isinstance(scores, list) or len(scores) != len(tokens):
+        vocabulary.fail(f"{_KEY}scores is missing or does not fit {_KEY}tokens; {_REMEDY}")
+    typed = list(zip(tokens, vocabulary.types, strict=True))
+    unknown = next((token for token, kind in typed if kind == _TokenType.UNKNOWN), None)
+    return sentencepiece_parts(
+        vocab=_vocab(vocabulary),
+        pieces=[token for token, kind in typed if kind == _TokenType.NORMAL],
+        scores=dict(zip(tokens, scores, strict=True)),
+        unknown=unknown,
+    )
 
 
 def _vocab(vocabulary: GgufVocabulary) -> dict[str, int]:

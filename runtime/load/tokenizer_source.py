@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ModelLoadError
-from .convert import GgufVocabulary, read_vocabulary, tokenizer_data
+from .convert import GgufVocabulary, default_adds_bos, read_vocabulary, tokenizer_data
 from .gguf import GgufFile
 from .json_file import read_json
 
@@ -54,7 +54,7 @@ def _from_gguf(file: GgufFile) -> TokenizerSource:
     data = _beside(beside, vocabulary) if beside.exists() else tokenizer_data(vocabulary)
     adds_bos = vocabulary.get("add_bos_token")
     if adds_bos is None and not beside.exists():
-        adds_bos = vocabulary.pre().adds_bos
+        adds_bos = default_adds_bos(vocabulary)
     bos = vocabulary.token_id("bos_token_id")
     eos = (vocabulary.token_id(f"{key}_token_id") for key in ("eos", "eot", "eom"))
     template = file.metadata.get("tokenizer.chat_template")

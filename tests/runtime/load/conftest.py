@@ -68,6 +68,7 @@ def write_model(
     arrays: Arrays | None = None,
     pre: str | None = "smollm",
     model: str = "gpt2",
+    vocabulary: Callable[[gguf.GGUFWriter], None] | None = None,
     extra: Callable[[gguf.GGUFWriter], None] | None = None,
 ) -> Path:
     """Write a model; matrices in `kind`, vectors in F32, q and k permuted for llama."""
@@ -80,7 +81,11 @@ def write_model(
     writer.add_head_count_kv(KV_HEADS)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(5e5)
-    _write_tokenizer(writer, pre, model)
+    writer.add_tokenizer_model(model)
+    if pre is not None:
+        writer.add_tokenizer_pre(pre)
+    (vocabulary or write_byte_level)(writer)
+    writer.add_bos_token_id(1)
     if extra is not None:
         extra(writer)
     for name, array in (tensors(architecture) if arrays is None else arrays).items():
@@ -113,21 +118,17 @@ def _permute(rows: npt.NDArray[np.float32], num_heads: int) -> npt.NDArray[np.fl
     return halves.swapaxes(1, 2).reshape(rows.shape)
 
 
-def _write_tokenizer(writer: gguf.GGUFWriter, pre: str | None, model: str) -> None:
-    """Write a byte-level BPE with two merges, two control tokens, one user-defined, padding."""
+def write_byte_level(writer: gguf.GGUFWriter) -> None:
+    """Add a byte-level BPE: control tokens, bytes, two merges, a user-defined token, padding."""
     tokens = ["<|end|>", "<|user|>", *byte_tokens(), "he", "Ġhe", "<tool>"]
     types = [3, 3, *[1] * 258, 4]
     while len(tokens) < VOCAB:
         types.append(5)
         tokens.append(f"[PAD{len(tokens)}]")
-    writer.add_tokenizer_model(model)
-    if pre is not None:
-        writer.add_tokenizer_pre(pre)
     writer.add_token_list(tokens)
     writer.add_token_types(types)
     writer.add_token_merges(["h e", "Ġ he"])
     writer.add_eos_token_id(0)
-    writer.add_bos_token_id(1)
     writer.add_eot_token_id(1)
     writer.add_chat_template("{{ messages[0].content }}")
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
+import gguf
 import pytest
 import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plait.runtime.errors import ModelLoadError
+from plait.runtime.load.convert_sentencepiece import sentencepiece_parts
 from plait.runtime.load.pretokenizers import PRE_TOKENIZERS
 from plait.runtime.load.store import Store, default_home
-from plait.runtime.load.tokenizer_source import tokenizer_source, write_source
-from plait.runtime.model.tokenizer import load_tokenizer
+from plait.runtime.load.tokenizer_source import TokenizerSource, tokenizer_source, write_source
+from plait.runtime.model.tokenizer import TextTokenizer, load_tokenizer
 
 Write = Callable[..., Path]
 
@@ -113,6 +118,75 @@ def test_a_tokenizer_of_another_model_beside_the_file_is_refused(
     (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": {"q": 1}}}')
     with pytest.raises(ModelLoadError, match="is of another model: its token 1 is 'q'"):
         load_tokenizer(write_gguf(tmp_path / "m.gguf", pre=None))
+
+
+PIECES = ["a", "b", "c", "\u2581", "ab", "bc", "\u2581a", "abc", "\u2581ab", "ca", "\u2581\u2581"]
+
+
+def write_pieces(writer: gguf.GGUFWriter, *, scores: bool = True) -> None:
+    """Add a sentencepiece vocabulary: unknown, BOS, the bytes, then `PIECES` by rank."""
+    fallback = [f"<0x{byte:02X}>" for byte in range(256)]
+    tokens = ["<unk>", "<s>", *fallback, *PIECES]
+    writer.add_token_list(tokens)
+    writer.add_token_types([2, 3, *[6] * 256, *[1] * len(PIECES)])
+    if scores:
+        writer.add_token_scores([0.0] * 258 + [-float(rank) for rank in range(len(PIECES))])
+
+
+def slow_sentencepiece(text: str) -> list[str]:
+    """Join the neighbours with the best joint piece until none is left: the definition."""
+    parts = list(text.replace(" ", "\u2581"))
+    while True:
+        joints = [
+            (PIECES.index(a + b), at)
+            for at, (a, b) in enumerate(pairwise(parts))
+            if a + b in PIECES
+        ]
+        if not joints:
+            return parts
+        at = min(joints)[1]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+@pytest.fixture(scope="module")
+def pieces() -> TextTokenizer:
+    """Give a tokenizer over `PIECES`."""
+    data = sentencepiece_parts(
+        {piece: index for index, piece in enumerate(PIECES)},
+        PIECES,
+        {piece: -float(rank) for rank, piece in enumerate(PIECES)},
+        None,
+    )
+    return TextTokenizer(TokenizerSource(Path("x"), data, None, False, frozenset(), None))
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(text=st.text("abc ", max_size=12))
+def test_sentencepiece_merges_equal_the_definition(text: str, pieces: TextTokenizer) -> None:
+    assert [PIECES[token_id] for token_id in pieces.encode(text)] == slow_sentencepiece(text)
+
+
+def test_a_sentencepiece_file_is_read_with_its_bytes_and_bos(
+    write_gguf: Write, tmp_path: Path
+) -> None:
+    path = write_gguf(tmp_path / "m.gguf", model="llama", vocabulary=write_pieces)
+    tokenizer = load_tokenizer(path)
+    assert (tokenizer.bos_token_id, tokenizer.adds_bos) == (1, True)
+    assert tokenizer.control_tokens == {"<unk>": 0, "<s>": 1}
+    spelled = [tokenizer.token_bytes[token_id] for token_id in tokenizer.encode(" ab abcé<s>")]
+    assert spelled[:5] == [b" ab", b" ", b"abc", b"\xc3", b"\xa9"]
+    assert b"<s>" not in spelled
+
+
+def test_a_sentencepiece_file_without_scores_is_refused(write_gguf: Write, tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadError, match="scores is missing"):
+        load_tokenizer(
+            write_gguf(
+                tmp_path / "m.gguf",
+                model="llama",
+                vocabulary=lambda writer: write_pieces(writer, scores=False),
+            )
+        )
 
 
 @pytest.mark.slow
