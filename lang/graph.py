@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass, field
 
-from .ops import Op
+from .ops import Gen, Op, Select
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,17 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefix:
+    """A step of the tree of prefixes: `nodes` follow the same text and add the same.
+
+    `parent` is an index into the tree, None at the start of the text.
+    """
+
+    parent: int | None
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A traced program. `is_complete` is False where the trace had to stop at a break."""
 
@@ -55,3 +67,43 @@ class Graph:
     breaks: tuple[Break, ...] = ()
     is_complete: bool = True
     inputs: tuple[str, ...] = field(default=())
+
+    def children(self) -> dict[int | None, tuple[int, ...]]:
+        """Give, for each node that has some, the nodes that continue its text.
+
+        The key None has those that start a text.
+        """
+        found: dict[int | None, list[int]] = {}
+        for node in self.nodes:
+            found.setdefault(node.prev, []).append(node.id)
+        return {prev: tuple(nodes) for prev, nodes in found.items()}
+
+    def prefix_tree(self) -> tuple[Prefix, ...]:
+        """Give the tree of distinct prefixes, parents before children.
+
+        It is the tree that the cache will hold: nodes that add the same text to the same
+        prefix are one step. What a model writes is never assumed to be the same twice.
+        """
+        steps: dict[tuple[int | None, Op], int] = {}
+        parents: list[int | None] = []
+        members: list[list[int]] = []
+        step_of: dict[int | None, int | None] = {None: None}
+        for node in self.nodes:
+            parent = step_of[node.prev]
+            at = new = len(members)
+            if not isinstance(node.op, Gen | Select):
+                at = steps.setdefault((parent, node.op), new)
+            if at == new:
+                parents.append(parent)
+                members.append([])
+            members[at].append(node.id)
+            step_of[node.id] = at
+        return tuple(Prefix(p, tuple(m)) for p, m in zip(parents, members, strict=True))
+
+    def digest(self) -> str:
+        """Give a SHA-256 of what the graph does; its name and its source lines do not count."""
+        digest = hashlib.sha256()
+        for node in self.nodes:
+            # A dataclass's repr is its declared fields, so no difference is left out.
+            digest.update(f"{(node.id, node.op, node.prev, node.reads, node.branch)!r}\n".encode())
+        return digest.hexdigest()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import get_args
 
 from .errors import InvalidArgument, NotSupported
-from .ops import Gen, Sampling, Select, SelectMethod
+from .ops import Gen, Op, Sampling, Select, SelectMethod
 from .standin import stop
 
 METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
@@ -170,3 +171,18 @@ def _flag(field: str, value: object) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise wrong(field, value, "True or False")
     return value
+
+
+def check_op(op: Op) -> None:
+    """Check the options of an operation that came from elsewhere, such as a graph's JSON.
+
+    Raises: InvalidArgument, naming the field.
+    """
+    match op:
+        case Gen():
+            given = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
+            gen_of(op.name, sampling(**given), regex=op.regex, choices=op.choices, seed=op.seed)
+        case Select():
+            select_of(op.name, op.choices, op.method)
+        case _:
+            pass

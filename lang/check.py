@@ -1,0 +1,113 @@
+"""The rules that every graph obeys, as a table; each breach becomes a Problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .errors import InvalidArgument
+from .graph import Graph, Node, Where
+from .ops import Gen, Input, Role, RoleBegin, RoleEnd, Select, Value
+from .options import check_op
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A breach of one rule at one node."""
+
+    rule: str
+    node: int
+    where: Where | None
+    message: str
+
+    def __str__(self) -> str:
+        place = f"node {self.node}" if self.where is None else f"{self.where}, node {self.node}"
+        return f"{place}: {self.message}"
+
+
+Finding: TypeAlias = tuple[Node, str]
+Rule: TypeAlias = Callable[[Graph], Iterator[Finding]]
+
+
+def ids_are_places(graph: Graph) -> Iterator[Finding]:
+    """Ids count from 0 in order."""
+    for place, node in enumerate(graph.nodes):
+        if node.id != place:
+            yield node, f"its id is {node.id}, its place {place}"
+
+
+def edges_point_back(graph: Graph) -> Iterator[Finding]:
+    """Edges point to smaller ids that exist."""
+    for node in graph.nodes:
+        for name, target in [("prev", node.prev), *(("reads", read) for read in node.reads)]:
+            if target is not None and not 0 <= target < node.id:
+                yield node, f"{name} is {target}; an edge points to an earlier node"
+
+
+def values_have_sources(graph: Graph) -> Iterator[Finding]:
+    """A Value reads its source, which is a gen or a select; nothing else reads."""
+    for node in graph.nodes:
+        source = node.op.source if isinstance(node.op, Value) else None
+        if node.reads != (() if source is None else (source,)):
+            yield node, f"it reads {list(node.reads)}; its operation asks for {source}"
+        elif source is not None and 0 <= source < node.id:
+            kind = graph.nodes[source].op
+            if not isinstance(kind, Gen | Select):
+                yield node, f"its source {source} is a {type(kind).__name__}, which has no value"
+
+
+def turns_are_balanced(graph: Graph) -> Iterator[Finding]:
+    """Along every chain of prev edges turns do not nest, and end with the role they began."""
+    turn_at: list[Role | None] = []
+    for place, node in enumerate(graph.nodes):
+        prev = node.prev
+        turn = turn_at[prev] if prev is not None and 0 <= prev < place else None
+        match node.op:
+            case RoleBegin(role=role):
+                if turn is not None:
+                    yield node, f"a {role} turn begins inside a {turn} turn"
+                turn = role
+            case RoleEnd(role=role):
+                if turn != role:
+                    yield node, f"a {role} turn ends where {turn or 'no'} turn is open"
+                turn = None
+            case _:
+                pass
+        turn_at.append(turn)
+
+
+def inputs_are_declared(graph: Graph) -> Iterator[Finding]:
+    """An Input names one of the graph's inputs."""
+    for node in graph.nodes:
+        if isinstance(node.op, Input) and node.op.name not in graph.inputs:
+            yield node, f'the input "{node.op.name}" is not one of the graph\'s'
+
+
+def options_have_meaning(graph: Graph) -> Iterator[Finding]:
+    """The options of gens and selects are those that gen() and select() take."""
+    for node in graph.nodes:
+        try:
+            check_op(node.op)
+        except InvalidArgument as error:
+            yield node, str(error)
+
+
+RULES: tuple[Rule, ...] = (
+    ids_are_places,
+    edges_point_back,
+    values_have_sources,
+    turns_are_balanced,
+    inputs_are_declared,
+    options_have_meaning,
+)
+
+
+def check(graph: Graph, rules: Sequence[Rule] = RULES) -> list[Problem]:
+    """Give all breaches of the rules, in order of node."""
+    found = [
+        Problem(rule.__name__, node.id, node.where, message)
+        for rule in rules
+        for node, message in rule(graph)
+    ]
+    return sorted(found, key=lambda problem: problem.node)
