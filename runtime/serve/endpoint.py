@@ -1,4 +1,7 @@
-"""Where a worker listens: a private ipc socket, loopback, or beyond it with CURVE keys."""
+"""Where a worker listens, and how a client dials it.
+
+A private ipc socket, loopback, or beyond it with CURVE keys.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from zmq.auth.thread import ThreadAuthenticator
 
 from .. import protocol
 from ..errors import LinkError
-from .keys import secure_server
+from .keys import secure_client, secure_server
 
 MAX_IPC_PATH = 107  # bytes: sockaddr_un without its final zero
 SOCKET_NAME = "plait.sock"
@@ -73,6 +76,30 @@ def listen(endpoint: str | None, keys: Path | None = None) -> Listener:
         return Listener(bound.rstrip(b"\0").decode(), socket, undo.pop_all())
 
 
+def dial(
+    context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: Path | None
+) -> zmq.Socket[bytes]:
+    """Connect a client's DEALER; whether someone answers shows later. Raises: LinkError."""
+    socket = context.socket(zmq.DEALER)
+    try:
+        _set_common(socket)
+        socket.setsockopt(zmq.RCVHWM, 0)  # credits bound what may come
+        socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        if endpoint.startswith("tcp://["):
+            socket.setsockopt(zmq.IPV6, 1)
+        if keys is not None:
+            secure_client(socket, keys)
+        socket.connect(endpoint)
+    except (zmq.ZMQError, LinkError) as error:
+        socket.close(linger=0)
+        if isinstance(error, LinkError):
+            raise
+        raise LinkError(
+            f"{endpoint}: cannot connect ({error}); write ipc://PATH or tcp://HOST:PORT"
+        ) from error
+    return socket
+
+
 def is_loopback(host: str) -> bool:
     """True if `host` can be reached from this machine alone."""
     if host == "localhost":
@@ -89,14 +116,18 @@ def _router(undo: contextlib.ExitStack) -> zmq.Socket[bytes]:
     socket = context.socket(zmq.ROUTER)
     undo.callback(socket.close, linger=LINGER_MS)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # an error in place of a silent drop
-    socket.setsockopt(zmq.SNDHWM, SEND_HWM)
     socket.setsockopt(zmq.RCVHWM, RECEIVE_HWM)
+    _set_common(socket)
+    return socket
+
+
+def _set_common(socket: zmq.Socket[bytes]) -> None:
+    socket.setsockopt(zmq.SNDHWM, SEND_HWM)
     socket.setsockopt(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
     socket.setsockopt(zmq.LINGER, LINGER_MS)
-    # libzmq's own threads answer these, so a client that is busy in Python stays alive.
+    # libzmq's own threads answer these, so a peer that is busy in Python stays alive.
     socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
-    return socket
 
 
 def _bind_ipc(path: Path, undo: contextlib.ExitStack) -> zmq.Socket[bytes]:
