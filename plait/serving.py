@@ -1,0 +1,123 @@
+"""Serve a model: the one place where engine, service and socket meet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from .interpreter.backends.process import FAILED_PREFIX
+from .lang.errors import UsageError
+from .runtime.config import EngineConfig
+from .runtime.errors import ModelLoadError
+from .runtime.serve import lifetime
+from .runtime.serve.endpoint import Listener, listen
+
+if TYPE_CHECKING:
+    from .runtime.model.interface import Model
+    from .runtime.model.scripted import Script
+
+SCRIPTED_CONTEXT = 8192  # tokens
+
+
+def serve(
+    listen_at: str | None,
+    model: str | None,
+    config: EngineConfig,
+    *,
+    watch_parent: bool = False,
+    scripted: str | None = None,
+    keys: str | None = None,
+) -> int:
+    """Serve until a signal, or the end of the parent, says to stop; give the exit code.
+
+    The socket is bound before the model loads: a path or port in use is found at once.
+    `model` None is $PLAIT_MODEL, else the default model.
+
+    Raises: LinkError, ModelLoadError, UsageError.
+    """
+    with contextlib.ExitStack() as stack:
+        lifetime.stop_while_starting()
+        if watch_parent:
+            _watch_parent(stack, listen_at)
+        try:
+            listener = listen(listen_at, Path(keys) if keys is not None else None)
+            stack.callback(listener.close)
+            loaded = _scripted(scripted, config) if scripted else _loaded(model, config)
+        except Exception as error:
+            if watch_parent:
+                _tell_parent(error)
+            raise
+        asyncio.run(_serve(listener, loaded, config))
+    return 0
+
+
+async def _serve(listener: Listener, model: Model, config: EngineConfig) -> None:
+    from .interpreter.service import GraphService
+    from .runtime.loop import EngineThread
+    from .runtime.serve.worker import Worker
+
+    loop = asyncio.get_running_loop()
+
+    def post(call: Callable[[], None]) -> None:
+        loop.call_soon_threadsafe(call)
+
+    engine = EngineThread(model, config)
+    try:
+        worker = Worker(listener, GraphService(engine, post))
+        lifetime.stop_by(worker.stop)
+        print(f"plait serves {model.name} at {listener.endpoint}", flush=True)
+        await worker.run()
+    finally:
+        engine.close()  # before the loop closes: its outputs come to it
+
+
+def _loaded(model: str | None, config: EngineConfig) -> Model:
+    from .runtime.load.store import DEFAULT_MODEL, Store, default_home
+
+    name = model or os.environ.get("PLAIT_MODEL") or DEFAULT_MODEL
+    path = Store(default_home()).resolve(name)  # before the imports that take seconds
+    from .runtime.model.registry import load_model
+
+    return load_model(path, config)
+
+
+def _scripted(target: str, config: EngineConfig) -> Model:
+    from .cli.target import load_attribute
+    from .runtime.model.scripted import scripted_model
+
+    script = load_attribute(target)
+    if not callable(script):
+        raise UsageError(f"--scripted {target}: not a function")
+    max_context = config.max_context or SCRIPTED_CONTEXT
+    num_tokens = config.kv_cache_tokens or 4 * max_context
+    return scripted_model(
+        cast("Script", script),
+        block_size=config.block_size,
+        num_blocks=-(-num_tokens // config.block_size),
+        max_context=max_context,
+    )
+
+
+def _watch_parent(stack: contextlib.ExitStack, listen_at: str | None) -> None:
+    """Stop with the parent, and tidy up its private folder if it could not."""
+    lifetime.watch_parent()
+    if listen_at is not None:
+        folder = Path(listen_at.removeprefix("ipc://")).parent
+        stack.callback(_remove_if_empty, folder)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _tell_parent(error: Exception) -> None:
+    kind = "model" if isinstance(error, ModelLoadError) else "other"
+    said = json.dumps({"kind": kind, "message": str(error)})
+    print(f"{FAILED_PREFIX}{said}", file=sys.stdout, flush=True)

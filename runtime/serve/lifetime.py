@@ -1,0 +1,73 @@
+"""When a serving process stops: on a signal, or when its parent is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+PARENT_GONE: Final = signal.SIGHUP
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, PARENT_GONE)
+FORCE_S: Final = 3.0  # how long an orderly stop may take once the parent is gone
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def watch_parent() -> None:
+    """Signal PARENT_GONE to this process once its standard input closes.
+
+    Whoever started it holds the other end of that pipe; the kernel closes it, however that
+    process ends. If this process does not stop then, it is ended by force. The standard
+    input itself is left to nobody else.
+    """
+    descriptor = os.dup(0)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    thread = threading.Thread(
+        target=_wait_for_end, args=(descriptor,), name="plait-parent", daemon=True
+    )
+    thread.start()
+    if sys.platform == "linux":  # sooner than the pipe, if a sibling process holds that open
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(PARENT_GONE))
+
+
+def stop_while_starting() -> None:
+    """Let a stop signal unwind the main thread: nothing is being served yet."""
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, unwind)
+
+
+def stop_by(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first stop signal, on the running loop; the second ends the process."""
+    loop = asyncio.get_running_loop()
+    has_asked = False
+
+    def on_signal(number: signal.Signals) -> None:
+        nonlocal has_asked
+        if has_asked and number != PARENT_GONE:  # that one may come from pipe and kernel
+            os._exit(128 + number)
+        has_asked = True
+        stop()
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+
+
+def _wait_for_end(descriptor: int) -> None:
+    while os.read(descriptor, 4096):
+        pass
+    os.kill(os.getpid(), PARENT_GONE)
+    time.sleep(FORCE_S)
+    os._exit(128 + PARENT_GONE)
