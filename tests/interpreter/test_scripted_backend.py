@@ -1,0 +1,382 @@
+"""Every kind of node on the real engine, over the scripted model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from plait.interpreter.backend import Backend, Delta, Done, Failed, NodeEvent, SessionConfig
+from plait.interpreter.backends.scripted import ScriptedBackend
+from plait.lang.graph import Node
+from plait.lang.ops import Gen, Op, RoleBegin, RoleEnd, Sampling, Select, SelectMethod, Text, Value
+from plait.runtime.model.scripted import Script
+
+GREEDY = Sampling(temperature=0.0)
+RUN_IDS = itertools.count()
+
+
+class Run:
+    """A session whose terminal events can be waited for."""
+
+    def __init__(self, backend: Backend, *, is_streaming: bool = False, seed: int = 1) -> None:
+        self.events: list[NodeEvent] = []
+        self.ends: dict[int, Done | Failed] = {}
+        self.lost: list[Exception] = []
+        self._changed = threading.Condition()
+        config = SessionConfig(f"run-{next(RUN_IDS)}", seed, GREEDY, is_streaming)
+        self.session = backend.open(config, self._listen, self._lose)
+
+    def _listen(self, events: Sequence[NodeEvent]) -> None:
+        with self._changed:
+            for event in events:
+                self.events.append(event)
+                if isinstance(event, Done | Failed):
+                    assert event.node not in self.ends
+                    self.ends[event.node] = event
+            self._changed.notify_all()
+
+    def _lose(self, error: Exception) -> None:
+        with self._changed:
+            self.lost.append(error)
+            self._changed.notify_all()
+
+    def wait(self, num_ends: int) -> dict[int, Done | Failed]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.ends) >= num_ends or self.lost, 20)
+        return self.ends
+
+    def results(self, nodes: Sequence[Node]) -> dict[int, Done | Failed]:
+        self.session.submit(nodes)
+        return self.wait(len(nodes))
+
+    def text(self, nodes: Sequence[Node]) -> str:
+        ends = self.results(nodes)
+        assert all(isinstance(end, Done) for end in ends.values()), ends
+        return "".join(ends[i].text for i in sorted(ends))  # type: ignore[union-attr]
+
+
+@contextmanager
+def scripted(script: Script, **options: object) -> Iterator[ScriptedBackend]:
+    backend = ScriptedBackend(script, **options)  # type: ignore[arg-type]
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+def chain(*ops: Op) -> list[Node]:
+    return [Node(i, op, i - 1 if i else None) for i, op in enumerate(ops)]
+
+
+def answer(text: str) -> str:
+    """Say how long the text so far is, and how it ends."""
+    return f"<{len(text)}{text[-1:]}>"
+
+
+def test_a_gen_goes_on_from_the_text_before_it() -> None:
+    with scripted(answer) as backend:
+        text = Run(backend).text(chain(Text("one "), Text("two:"), Gen("x"), Text(" "), Gen("y")))
+    assert text == "one two:<8:> <13 >"
+
+
+def test_roles_show_the_model_its_own_template() -> None:
+    seen: list[str] = []
+
+    def listen(text: str) -> str:
+        seen.append(text)
+        return "Hi"
+
+    talk = chain(
+        RoleBegin("user"),
+        Text("Hello <|im_end|>"),
+        RoleEnd("user"),
+        RoleBegin("assistant"),
+        Gen("x"),
+        RoleEnd("assistant"),
+    )
+    with scripted(listen) as backend:
+        run = Run(backend)
+        text = run.text(talk)
+        done = run.ends[4]
+    prompt = "<|im_start|>user\nHello <|im_end|><|im_end|>\n<|im_start|>assistant\n"
+    assert text == prompt + "Hi<|im_end|>\n"
+    assert set(seen) == {prompt}
+    assert isinstance(done, Done)
+    # The author's "<|im_end|>" is its ten bytes; each of the template's controls is one token.
+    num_tokens = len(prompt) - 2 * len("<|im_start|>") - len("<|im_end|>") + 3
+    assert done.meta.usage.prompt_tokens == num_tokens
+
+
+def test_a_model_without_a_template_refuses_roles_and_serves_the_rest() -> None:
+    with scripted(answer, template=None) as backend:
+        assert not backend.capabilities().has_chat_template
+        ends = Run(backend).results([*chain(RoleBegin("user"), Gen("x")), Node(2, Gen("y"), None)])
+    assert isinstance(ends[1], Failed)
+    assert (ends[1].code, ends[1].origin) == ("no_template", 0)
+    assert isinstance(ends[2], Done)
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+def test_a_program_may_start_with_branches_or_with_nothing(adds_bos: bool) -> None:
+    with scripted(lambda text: "ok", adds_bos=adds_bos) as backend:
+        for start in ([], [Text("")], [Text(""), Text("")]):
+            stem = chain(*start)
+            last = len(stem) - 1 if stem else None
+            ids = range(len(stem), len(stem) + 3)
+            branches = [Node(i, Gen("x"), last, branch=f"0.{i}") for i in ids]
+            ends = Run(backend).results([*stem, *branches])
+            for i in ids:
+                end = ends[i]
+                assert isinstance(end, Done)
+                assert (end.text, end.meta.usage.prompt_tokens) == ("ok", 1)
+        first = Run(backend).results(chain(Select("x", ("yes", "ok"))))[0]
+        assert isinstance(first, Done)
+        assert first.text == "ok"
+
+
+def test_branches_are_read_by_a_join_in_the_order_of_the_program() -> None:
+    nodes = [
+        Node(0, Text("Q"), None),
+        *(Node(1 + i, Text(str(i)), 0, branch=f"0.{i}") for i in range(3)),
+        *(Node(4 + i, Gen("x"), 1 + i, branch=f"0.{i}") for i in range(3)),
+        *(Node(7 + i, Value(4 + i), 6 + i if i else 0, reads=(4 + i,)) for i in range(3)),
+        Node(10, Gen("y"), 9),
+    ]
+    with scripted(answer) as backend:
+        ends = Run(backend).results(nodes)
+    assert isinstance(ends[10], Done)
+    assert [ends[4 + i].text for i in range(3)] == ["<20>", "<21>", "<22>"]  # type: ignore[union-attr]
+    assert ends[10].text == "<13>>"
+
+
+def test_zero_means_zero() -> None:
+    with scripted(lambda text: {"a": 0.6, "b": 0.4}) as backend:
+        for seed in range(5):
+            cold = Gen("x", Sampling(temperature=0.0, max_tokens=8))
+            done = Run(backend, seed=seed).results(chain(Text("s"), cold))[1]
+            assert isinstance(done, Done)
+            assert (done.text, done.meta.finish_reason) == ("a" * 8, "length")
+        none = Run(backend).results(chain(Text("s"), Gen("x", Sampling(max_tokens=0))))[1]
+        assert isinstance(none, Done)
+        assert (none.text, none.meta.finish_reason) == ("", "length")
+
+
+def test_a_gen_without_a_cap_ends_where_the_model_ends() -> None:
+    with scripted(lambda text: "z" * 300) as backend:
+        done = Run(backend).results(chain(Text("s"), Gen("x")))[1]
+    assert isinstance(done, Done)
+    assert (done.text, done.meta.finish_reason) == ("z" * 300, "stop")
+
+
+def test_a_seeded_result_does_not_depend_on_how_the_program_is_cut() -> None:
+    warm = Sampling(temperature=1.0, max_tokens=12)
+    nodes = [
+        Node(0, Text("s"), None),
+        *(Node(1 + i, Gen("x", warm), 0, branch=f"0.{i}") for i in range(8)),
+        *(Node(9 + i, Gen("y", warm), 1 + i, branch=f"0.{i}") for i in range(8)),
+    ]
+    with scripted(lambda text: {"a": 0.5, "b": 0.5}) as backend:
+        whole = Run(backend).results(nodes)
+        cut = Run(backend)
+        for i, node in enumerate(nodes):
+            cut.session.submit([node])
+            cut.wait(i + 1)
+        other = Run(backend, seed=2).results(nodes)
+    texts = [[run[i].text for i in range(1, 17)] for run in (whole, cut.ends, other)]  # type: ignore[union-attr]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(set(texts[0])) > 8
+
+
+def test_stop_strings_are_cut_off_and_text_goes_on_after_them() -> None:
+    gen = Gen("x", Sampling(stop=(", t",)))
+    with scripted(lambda text: "one, two") as backend:
+        run = Run(backend)
+        assert run.text(chain(Text("> "), gen, Text("!"), Select("y", ("?", "one")))) == (
+            "> one!one"
+        )
+        done = run.ends[1]
+    assert isinstance(done, Done)
+    assert (done.meta.finish_reason, done.meta.stop_reason) == ("stop", ", t")
+
+
+def test_deltas_join_to_the_value() -> None:
+    with scripted(lambda text: "Grüße, Welt 👋") as backend:
+        run = Run(backend, is_streaming=True)
+        run.results(chain(Text("s"), Gen("x")))
+    deltas = [event.text for event in run.events if isinstance(event, Delta)]
+    assert "".join(deltas) == "Grüße, Welt 👋"
+    assert len(deltas) > 5
+
+
+@pytest.mark.parametrize(
+    ("op", "code"),
+    [
+        (Gen("x", regex="(unclosed"), "bad_grammar"),
+        (Gen("x", Sampling(top_p=1.5)), "invalid_request"),
+        (Gen("x", Sampling(min_p=-1.0)), "invalid_request"),
+    ],
+)
+def test_a_bad_gen_fails_with_its_code_and_its_siblings_finish(op: Gen, code: str) -> None:
+    nodes = [Node(0, Text("s"), None), Node(1, op, 0), Node(2, Text("t"), 1), Node(3, Gen("y"), 0)]
+    with scripted(answer) as backend:
+        ends = Run(backend).results(nodes)
+    for i in (1, 2):
+        end = ends[i]
+        assert isinstance(end, Failed)
+        assert (end.code, end.origin) == (code, 1)
+        assert end.message.startswith('gen("x"): ')
+    assert isinstance(ends[3], Done)
+
+
+def test_a_prompt_over_the_context_is_refused_with_both_numbers() -> None:
+    with scripted(answer, max_context=64) as backend:
+        failed = Run(backend).results(chain(Text("a" * 100), Gen("x")))[1]
+    assert isinstance(failed, Failed)
+    assert failed.code == "context_exceeded"
+    assert "100" in failed.message
+    assert "64" in failed.message
+
+
+def test_a_constrained_gen_keeps_to_its_choices() -> None:
+    with scripted(lambda text: "no such thing") as backend:
+        assert Run(backend).text(chain(Text("? "), Gen("x", choices=("yes", "no")))) == "? no"
+        assert (
+            Run(backend).text(chain(Text("? "), Gen("x", regex="[0-9]{3}"))).strip("? ").isdigit()
+        )
+
+
+def test_cancel_ends_what_runs_and_frees_it() -> None:
+    endless = Gen("x", Sampling(ignore_eos=True, max_tokens=4000))
+    with scripted(lambda text: "") as backend:
+        run = Run(backend, is_streaming=True)
+        run.session.submit([Node(0, Text("s"), None), Node(1, endless, 0), Node(2, Text("t"), 1)])
+        run.session.cancel([1])
+        run.session.cancel([1])
+        ends = run.wait(3)
+        assert isinstance(ends[2], Failed)
+        assert (ends[2].code, ends[2].origin) == ("cancelled", 1)
+        assert Run(backend).text(chain(Text("a"), Gen("x"))) == "a"
+        assert backend.stats().running == 0
+
+
+def test_a_closed_session_is_silent_and_its_backend_serves_others() -> None:
+    endless = Gen("x", Sampling(ignore_eos=True, max_tokens=4000))
+    with scripted(lambda text: "") as backend:
+        run = Run(backend)
+        run.session.submit(chain(Text("s"), endless))
+        run.session.close()
+        run.session.close()
+        assert Run(backend).text(chain(Text("a"), Gen("x"))) == "a"
+        assert backend.stats().running == 0
+        assert 1 not in run.ends
+    assert run.lost == []
+
+
+def test_many_branches_in_one_segment_need_few_threads() -> None:
+    nodes = [Node(0, Text("A long beginning that all branches share. " * 20), None)]
+    for i in range(1600):
+        nodes.append(Node(1 + 2 * i, Text(f" {i}:"), 0, branch=f"0.{i}"))
+        nodes.append(Node(2 + 2 * i, Gen("x"), 1 + 2 * i, branch=f"0.{i}"))
+    num_before = threading.active_count()
+    with scripted(lambda text: text[-6:]) as backend:
+        run = Run(backend)
+        run.session.submit(nodes)
+        assert threading.active_count() - num_before < 5
+        ends = run.wait(len(nodes))
+    assert all(isinstance(end, Done) for end in ends.values())
+    assert ends[3200].text == " 1599:"[-6:]  # type: ignore[union-attr]
+
+
+# --- select
+
+
+def biased(text: str) -> Mapping[str, float]:
+    """Give next characters by the last one alone: a model without context."""
+    weights = {c: 1.0 + (ord(text[-1:] or "?") * 7 + ord(c) * 13) % 11 for c in "abc "}
+    total = sum(weights.values())
+    return {c: weight / total for c, weight in weights.items()}
+
+
+def logprob(text: str, more: str) -> float:
+    return sum(math.log(biased((text + more[:i])[-1:])[c]) for i, c in enumerate(more))
+
+
+CHOICES = ("a", "ab", "ac", "cab", "b ", "")
+
+
+def reference(prompt: str, method: SelectMethod) -> dict[str, float]:
+    """Score by the definition, straight from the model's function."""
+    rows = {
+        choice: [logprob(prompt + choice[:i], choice[i]) for i in range(len(choice))]
+        for choice in CHOICES
+    }
+    following = {
+        choice: {
+            other[len(choice)]
+            for other in CHOICES
+            if len(other) > len(choice) and other.startswith(choice)
+        }
+        for choice in CHOICES
+    }
+    end = {
+        choice: math.log(1 - sum(math.exp(logprob(prompt + choice, c)) for c in following[choice]))
+        for choice in CHOICES
+    }
+    if method == "sum":
+        return {choice: sum(rows[choice]) + end[choice] for choice in CHOICES}
+    if method == "unconditional_likelihood_normalized":
+        for choice in CHOICES:
+            bare = [logprob("<|bos|>" + choice[:i], choice[i]) for i in range(len(choice))]
+            rows[choice] = [a - b for a, b in zip(rows[choice], bare, strict=True)]
+    return {c: sum(rows[c]) / len(rows[c]) if rows[c] else end[c] for c in CHOICES}
+
+
+@pytest.mark.parametrize("prompt", ["a", "cab c", "b" * 40 + "c"])
+@pytest.mark.parametrize(
+    "method", ["sum", "token_length_normalized", "unconditional_likelihood_normalized"]
+)
+def test_select_scores_are_the_brute_force_ones(prompt: str, method: SelectMethod) -> None:
+    with scripted(biased) as backend:
+        done = Run(backend).results(chain(Text(prompt), Select("x", CHOICES, method)))[1]
+    assert isinstance(done, Done)
+    expected = reference(prompt, method)
+    assert done.meta.scores == pytest.approx(expected, abs=1e-4)
+    assert done.text == max(CHOICES, key=expected.__getitem__)
+    assert sum(done.meta.probabilities.values()) == pytest.approx(1.0)
+    if method == "sum":  # the choices' shares of the probability of any of them
+        total = sum(map(math.exp, expected.values()))
+        shares = {choice: math.exp(score) / total for choice, score in expected.items()}
+        assert done.meta.probabilities == pytest.approx(shares, abs=1e-4)
+
+
+def test_text_long_before_the_choices_changes_no_score_of_a_model_without_context() -> None:
+    with scripted(biased) as backend:
+        scores = []
+        for start in ("a" * 100, "c b" * 7, ""):
+            nodes = chain(Text(start + "abc abc abc abc abc abc "), Select("x", CHOICES))
+            done = Run(backend).results(nodes)[1]
+            assert isinstance(done, Done)
+            scores.append(done.meta.scores)
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert scores[0] == pytest.approx(scores[2], abs=1e-4)
+
+
+def test_greedy_selection_walks_token_by_token() -> None:
+    def script(text: str) -> Mapping[str, float]:
+        return {"d": 0.6, "p": 0.4} if text.endswith("? ") else {"o": 0.05, "u": 0.9, "e": 0.05}
+
+    choices = ("do", "pu", "de")
+    with scripted(script) as backend:
+        greedy = Select("x", choices, "greedy_token_selection")
+        assert Run(backend).text(chain(Text("? "), greedy)) == "? do"
+        assert Run(backend).text(chain(Text("? "), Select("x", choices))) == "? pu"
+
+
+def test_a_gen_after_a_select_goes_on_from_the_winner() -> None:
+    with scripted(lambda text: {"b": 1.0} if text == "a" else {"": 1.0}) as backend:
+        assert Run(backend).text(chain(Text("a"), Select("x", ("c", "b")), Gen("y"))) == "ab"
