@@ -156,42 +156,38 @@ def _draw_row(
 def _draw(values: Float32, row: SampleRow) -> int:
     """Draw an index of `values`, of which one at least is finite."""
     params = row.params
-    kept: Int64 | None = None
+    kept: Int64 = np.arange(len(values))
     if 0 < params.top_k < len(values):
-        kept = _top_k(values, params.top_k)
-        values = values[kept]
+        kept = _largest(values, params.top_k)
     with np.errstate(over="ignore"):  # -inf is right there
-        scaled = (values - values.max()) / np.float32(min(params.temperature, EVEN_ABOVE))
+        scaled = (values[kept] - values.max()) / np.float32(min(params.temperature, EVEN_ABOVE))
     weights = np.exp(scaled)
     if params.top_p < 1.0:
-        weights[_past_top_p(weights, params.top_p)] = 0.0
+        inside = _largest(weights, _num_inside(weights, params.top_p))
+        kept, weights = kept[inside], weights[inside]
     if params.min_p > 0.0:
         weights[weights < params.min_p] = 0.0  # the largest weight is 1
-    index = _pick(weights, uniform(row.seed, row.position))
-    return index if kept is None else int(kept[index])
+    return int(kept[_pick(weights, uniform(row.seed, row.position))])
 
 
-def _top_k(values: Float32, k: int) -> Int64:
-    """Give the ids of the `k` largest values, ascending; ties go to the lowest ids."""
-    threshold = np.partition(values, len(values) - k)[len(values) - k]
+def _largest(values: Float32, num: int) -> Int64:
+    """Give the indices of the `num` largest values, ascending; ties go to the lowest."""
+    threshold = np.partition(values, len(values) - num)[len(values) - num]
     above = np.flatnonzero(values > threshold)
-    level = np.flatnonzero(values == threshold)[: k - len(above)]
+    level = np.flatnonzero(values == threshold)[: num - len(above)]
     return np.sort(np.concatenate((above, level)))
 
 
-def _past_top_p(weights: Float32, top_p: float) -> Int64:
-    """Give the ids outside the smallest set, heaviest first, that holds `top_p` of the weight.
+def _num_inside(weights: Float32, top_p: float) -> int:
+    """Give the size of the smallest set, heaviest first, that holds `top_p` of the weight.
 
     Weights under (1 - top_p) / n of the whole sum to less than what may be left out, so
     they are outside without being sorted.
     """
     total = float(weights.sum(dtype=np.float64))
-    is_light = weights < (1.0 - top_p) * total / len(weights)
-    heavy = np.flatnonzero(~is_light)
-    order = heavy[np.argsort(-weights[heavy], kind="stable")]
-    sums = np.cumsum(weights[order], dtype=np.float64)
-    num_kept = int(np.searchsorted(sums, top_p * total)) + 1
-    return np.concatenate((np.flatnonzero(is_light), order[num_kept:]))
+    heavy = weights[weights >= (1.0 - top_p) * total / len(weights)]
+    sums = np.cumsum(np.sort(heavy)[::-1], dtype=np.float64)
+    return min(int(np.searchsorted(sums, top_p * total)) + 1, len(heavy))
 
 
 def _pick(weights: Float32, point: float) -> int:
