@@ -104,7 +104,8 @@ class Forks(Sequence["State"]):
 
         Raises: the first branch's failure, after cancelling the rest.
         """
-        self._parent._driver.wait([n for branch in self._branches for n in branch._all_nodes()])
+        nodes_below = [n for branch in self._branches for n in branch._all_nodes()]
+        self._parent._driver.wait(sorted(nodes_below))
         owned = [dict(branch._own) for branch in self._branches]
         names = dict.fromkeys(name for own in owned for name in own)
         nodes = {name: tuple(own.get(name) for own in owned) for name in names}

@@ -11,7 +11,7 @@ from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Val
 
 _WIDTH = 48  # characters of a text that are shown
 # Mermaid writes a character as #code; and takes some of its own for markup.
-_MERMAID = {ord(c): f"#{ord(c)};" for c in "#\"<>&`"}
+_MERMAID = {ord(c): f"#{ord(c)};" for c in '#"<>&`'}
 
 
 def to_text(graph: Graph) -> str:

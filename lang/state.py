@@ -288,7 +288,7 @@ class State:
             state = pending.pop()
             nodes += state._nodes
             pending += state._children
-        return sorted(nodes)
+        return nodes
 
     def _keep_joined(self, joined: Mapping[str, Gathered]) -> None:
         with self._lock:

@@ -78,6 +78,7 @@ class Tracing:
     def __init__(self) -> None:
         self.tape = Recording()
         self.reads: list[_Read] = []
+        self.appended: set[Hole] = set()
         self._end: Break | None = None
         self._spelled: list[_Spelled] = []
         self._nonce = f"{secrets.randbelow(10**12):012}"  # digits have no case to lose
@@ -117,9 +118,9 @@ class Tracing:
         raise Stop
 
     def note_failure(self, where: Where | None, error: Exception) -> None:
-        """End where Python's own code failed on a stand-in, read on the same line or not."""
-        blamed = [read for read in self.reads if read.hole.where == where]
-        self.reads = [read for read in self.reads if read not in blamed]
+        """End where Python's own code failed on a stand-in: one that was read, and not appended."""
+        blamed = [read for read in self.reads if read.hole not in self.appended]
+        self.reads = [read for read in self.reads if read.hole in self.appended]
         name = blamed[-1].hole.name if blamed else ""
         self.note_end(where, name, f"{type(error).__name__} for want of the value: {error}")
 
@@ -204,6 +205,8 @@ class TracedState(State):
         return steps
 
     def _hole_step(self, hole: Hole) -> Step:
-        if cast(Tracing, self._driver) is not hole.owner:
+        tracing = cast(Tracing, self._driver)
+        if hole.owner is not tracing:
             return super()._hole_step(hole)
+        tracing.appended.add(hole)
         return hole.op, (hole.op.source,) if isinstance(hole.op, Value) else ()

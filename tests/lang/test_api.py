@@ -1,0 +1,119 @@
+"""gen and select: what is kept, and what is refused at the line that says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plait.lang.api import gen, select
+from plait.lang.errors import InvalidArgument, NotSupported
+from plait.lang.expr import Expr
+from plait.lang.ops import Gen, Sampling, Select
+
+
+def gen_op(expr: Expr) -> Gen:
+    (op,) = expr.parts
+    assert isinstance(op, Gen)
+    return op
+
+
+def test_what_is_not_given_is_none() -> None:
+    assert gen_op(gen()) == Gen()
+
+
+def test_zero_is_a_value() -> None:
+    op = gen_op(gen(temperature=0, max_tokens=0, min_tokens=0, top_k=0, min_p=0, seed=0))
+    assert op.sampling == Sampling(max_tokens=0, min_tokens=0, temperature=0, top_k=0, min_p=0)
+    assert op.seed == 0
+
+
+def test_one_stop_and_several_are_the_same() -> None:
+    assert gen_op(gen(stop="\n")) == gen_op(gen(stop=["\n"]))
+    assert gen_op(gen(stop=[])).sampling.stop == ()
+
+
+def test_numbers_have_one_type() -> None:
+    assert repr(gen(temperature=1)) == repr(gen(temperature=1.0))
+
+
+def test_a_callers_list_is_copied() -> None:
+    choices = ["a", "b"]
+    expr = gen("x", choices=choices)
+    choices.append("c")
+    assert gen_op(expr).choices == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_tokens", -1),
+        ("max_tokens", 1.5),
+        ("max_tokens", True),
+        ("max_tokens", "3"),
+        ("min_tokens", -1),
+        ("temperature", -0.1),
+        ("temperature", float("nan")),
+        ("temperature", float("inf")),
+        ("temperature", "0"),
+        ("top_p", 0),
+        ("top_p", 1.1),
+        ("top_k", -2),
+        ("min_p", 1.5),
+        ("stop", ""),
+        ("stop", ["a", ""]),
+        ("stop", [3]),
+        ("stop", 3),
+        ("ignore_eos", 1),
+        ("regex", 3),
+        ("choices", []),
+        ("choices", ["a", "a"]),
+        ("choices", ["a", 3]),
+        ("choices", [""]),
+        ("choices", "abc"),
+        ("choices", {"a", "b"}),
+        ("seed", -1),
+        ("seed", 2**63),
+        ("seed", 1.0),
+        ("name", ""),
+        ("name", 3),
+    ],
+)
+def test_an_option_without_meaning_is_refused_by_name(field: str, value: object) -> None:
+    options: dict[str, Any] = {field: value}
+    with pytest.raises(InvalidArgument, match=rf"test_api.py:\d+: gen\(.*{field}"):
+        gen(**options)
+
+
+def test_min_tokens_over_max_tokens_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="min_tokens=3: min_tokens must be at most"):
+        gen(min_tokens=3, max_tokens=2)
+
+
+def test_regex_and_choices_together_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="regex and choices are both given"):
+        gen(regex="a", choices=["a"])
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_several_samples_are_refused_and_the_error_says_fork(n: int) -> None:
+    with pytest.raises(NotSupported, match=rf"n={n}: .*s\.fork\(n\)"):
+        gen("x", n=n)  # type: ignore[arg-type]
+
+
+def test_select_keeps_name_choices_and_method() -> None:
+    assert select("x", ["a", "ab"]).parts == (Select("x", ("a", "ab"), "sum"),)
+    assert select(None, ("a",), "token_length_normalized").parts == (
+        Select(None, ("a",), "token_length_normalized"),
+    )
+
+
+def test_an_unknown_method_lists_the_known_ones() -> None:
+    with pytest.raises(InvalidArgument, match="one of sum, token_length_normalized, greedy"):
+        select("x", ["a"], method="best")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("choices", [[], ["a", "a"], [""], "ab", None, [1]])
+def test_select_refuses_choices_without_meaning(choices: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"select\('x'\): choices"):
+        select("x", choices)
