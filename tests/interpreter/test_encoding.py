@@ -11,7 +11,9 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from plait.interpreter.encoding import TextEncoder
+from plait.runtime.load.store import Store, default_home
 from plait.runtime.model.scripted import ByteTokenizer
+from plait.runtime.model.tokenizer import load_tokenizer
 
 WORDS = ["a", "word", "Words,", "it's", "1234", "é", "ﬁ", "한국어", "(x)", "#!", "a_b", "'", "…"]
 GAPS = [" ", " ", " ", "  ", "\n", " \n", "\n\n", "\t", "\u00a0"]
@@ -75,12 +77,10 @@ def test_a_vocabulary_with_tokens_over_two_words_is_not_cut() -> None:
 
 @pytest.mark.slow
 def test_pieces_put_together_are_the_whole_on_the_default_model() -> None:
-    from plait.runtime.model.tokenizer import load_tokenizer
-
-    home = Path.home() / ".cache" / "plait" / "models" / "smollm2"
-    if not home.exists():
-        pytest.skip("needs the default model: plait pull smollm2")
-    tokenizer = load_tokenizer(home)
+    stored = Store(default_home()).find("smollm2")
+    if stored is None:
+        pytest.skip("needs `plait pull smollm2`")
+    tokenizer = load_tokenizer(stored.path)
     encoder = TextEncoder(tokenizer)
     for path in [*ROOT.glob("*.md"), *ROOT.glob("tests/interpreter/*.py")]:
         text = path.read_text(encoding="utf-8")
