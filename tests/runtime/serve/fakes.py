@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from plait.runtime.errors import LinkError, RequestError
@@ -88,6 +88,10 @@ class RunningWorker:
             self._loop.call_soon_threadsafe(self.worker.stop)
             self._thread.join(5)
         assert not self._thread.is_alive()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Run a function on the worker's loop."""
+        self._loop.call_soon_threadsafe(function)
 
     def _run(self) -> None:
         try:

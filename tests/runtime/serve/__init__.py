@@ -1,0 +1,1 @@
+"""Tests of the transport; a package, so that they share their fakes."""
