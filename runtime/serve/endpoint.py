@@ -185,7 +185,7 @@ def _check_unused(path: Path) -> None:
 def _bind_tcp(address: str, keys: Path | None, undo: contextlib.ExitStack) -> zmq.Socket[bytes]:
     endpoint = f"tcp://{address}"
     host, _, port = address.rpartition(":")
-    if not host or not (port.isdigit() or port == "*"):
+    if not host or not (port == "*" or (port.isdecimal() and int(port) < 65_536)):
         raise LinkError(f"{endpoint}: write tcp://HOST:PORT, such as tcp://127.0.0.1:5757")
     if keys is None and not is_loopback(host):
         raise LinkError(
