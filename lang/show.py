@@ -19,14 +19,14 @@ def to_text(graph: Graph) -> str:
 
     `<- 3` says that a node continues node 3 and not the one above it.
     """
-    lines = [f"{graph.program}({', '.join(graph.inputs)})"]
+    lines = [_line(f"{graph.program}({', '.join(graph.inputs)})")]
     rows = [_row(node, above) for node, above in zip(graph.nodes, (None, *graph.nodes))]  # noqa: B905
     width = max((len(row) for row, _ in rows), default=0)
     lines += [f"{row:{width}}  {where}".rstrip() for row, where in rows]
     for found in graph.breaks:
         place = "" if found.where is None else f"{found.where}: "
         name = f"{found.name}: " if found.name else ""
-        lines.append(f"break at {place}{name}{found.reason}")
+        lines.append(_line(f"break at {place}{name}{found.reason}"))
     if not graph.is_complete:
         lines.append("incomplete: the rest depends on the value at the last break")
     return "\n".join(lines)
@@ -55,6 +55,10 @@ def to_dot(graph: Graph) -> str:
 
 def describe(op: Op) -> str:
     """Give an operation in a few words, on one line."""
+    return _line(_words(op))
+
+
+def _words(op: Op) -> str:
     match op:
         case Text(text=text):
             return f"text {_short(text)}"
@@ -88,6 +92,10 @@ def _short(value: object) -> str:
     return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 4]}...{shown[-1]}"
 
 
+def _line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
 def _row(node: Node, above: Node | None) -> tuple[str, str]:
     depth = node.branch.count("/") + 1 if node.branch else 0
     branch = f"[{node.branch}] " if node.branch else ""
@@ -95,7 +103,7 @@ def _row(node: Node, above: Node | None) -> tuple[str, str]:
     if node.prev is None and above is not None:
         continues = " <- start"
     row = f"{node.id:5}  {'  ' * depth}{branch}{describe(node.op)}{continues}"
-    return row, "" if node.where is None else str(node.where)
+    return row, "" if node.where is None else _line(str(node.where))
 
 
 def _edges(graph: Graph) -> Iterator[tuple[int, int, bool]]:

@@ -135,8 +135,6 @@ def test_methods_get_self_and_the_state_after_it(state: State) -> None:
     assert call(method.bind(n=3), state) == 15
     assert call(Asker.plain, state, 4) == 4
     assert isinstance(Asker.ask, Program)
-    if sys.version_info < (3, 13):
-        assert call(Asker(1).of_class, state) == "Asker"  # type: ignore[arg-type]
 
 
 def test_partials_closures_and_executed_code_work(state: State) -> None:

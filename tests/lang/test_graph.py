@@ -1,0 +1,134 @@
+"""Graphs: children, the tree of prefixes, the digest, the rules, the pictures."""
+
+from __future__ import annotations
+
+from plait.lang.api import assistant, gen, select, user
+from plait.lang.check import check
+from plait.lang.graph import Graph, Node, Prefix, Where
+from plait.lang.ops import Gen, Op, RoleBegin, RoleEnd, Text, Value
+from plait.lang.program import Program
+from plait.lang.show import to_dot, to_mermaid, to_text
+from plait.lang.state import State
+
+
+def body(s: State, topic: str) -> None:
+    s += user("About " + topic)
+    forks = s.fork(2)
+    forks += "same"
+    forks += lambda i: f" own {i}"
+    forks += gen("o", max_tokens=4, stop="\n")
+    s += forks[1].ref("o")
+    with s.assistant():
+        s += select("best", ["a", 'b"'], "token_length_normalized")
+        if s["best"] == "a":
+            s += "never"
+
+
+GRAPH = Program(body).trace()
+
+
+def chain(*ops: Op) -> Graph:
+    nodes = (
+        Node(i, op, i - 1 if i else None, (op.source,) if isinstance(op, Value) else ())
+        for i, op in enumerate(ops)
+    )
+    return Graph("g", tuple(nodes))
+
+
+def test_children_are_what_continues_a_node() -> None:
+    assert GRAPH.children()[None] == (0,)
+    assert GRAPH.children()[3] == (4, 5, 10)
+
+
+def test_equal_prefixes_are_one_step_of_the_tree() -> None:
+    tree = GRAPH.prefix_tree()
+    assert tree[:4] == tuple(Prefix(i - 1 if i else None, (i,)) for i in range(4))
+    assert tree[4] == Prefix(3, (4, 5))
+    assert [step.nodes for step in tree[5:9]] == [(6,), (7,), (8,), (9,)]
+
+
+def test_what_a_model_writes_is_never_shared() -> None:
+    twice = Graph("g", (Node(0, Gen(), None), Node(1, Gen(), None)))
+    assert twice.prefix_tree() == (Prefix(None, (0,)), Prefix(None, (1,)))
+    texts = Graph("g", (Node(0, Text("a"), None), Node(1, Text("a"), None)))
+    assert texts.prefix_tree() == (Prefix(None, (0, 1)),)
+
+
+def test_the_digest_is_what_the_graph_does() -> None:
+    graph = chain(Text("a"), Gen("x"))
+    elsewhere = Node(0, Text("a"), None, where=Where("b.py", 3))
+    assert graph.digest() == Graph("other", (elsewhere, graph.nodes[1])).digest()
+    assert graph.digest() != chain(Text("a"), Gen("y")).digest()
+    assert graph.digest() != chain(Text("b"), Gen("x")).digest()
+
+
+def test_traced_graphs_obey_the_rules() -> None:
+    assert check(GRAPH) == []
+
+
+def test_each_rule_names_what_breaks_it() -> None:
+    read = Node(0, Text("a"), None, reads=(0,))
+    faulty = [
+        (chain(Text("a"), Value(0)), "its source 0 is a Text, which has no value"),
+        (chain(RoleBegin("user"), RoleBegin("user")), "a user turn begins inside a user turn"),
+        (chain(RoleBegin("user"), RoleEnd("system")), "a system turn ends where user turn is open"),
+        (Graph("g", (Node(0, Text("a"), 3),)), "prev is 3; an edge points to an earlier node"),
+        (
+            Graph("g", (Node(0, Text("a"), None, (0,)),)),
+            "it reads [0]; its operation asks for None",
+        ),
+    ]
+    for graph, message in faulty:
+        assert message in [problem.message for problem in check(graph)]
+
+
+def test_a_problem_has_its_source_line() -> None:
+    node = Node(0, RoleEnd("user"), None, where=Where("/home/me/essay.py", 12))
+    (problem,) = check(Graph("g", (node,)))
+    assert str(problem) == "essay.py:12, node 0: a user turn ends where no turn is open"
+
+
+def test_the_text_has_one_node_a_line() -> None:
+    line = body.__code__.co_firstlineno
+    shown = to_text(GRAPH).splitlines()
+    assert shown[0] == "body(topic)"
+    assert shown[1].split() == ["0", "user", "begin", f"test_graph.py:{line + 1}"]
+    assert [" ".join(row.split()[:-1]) for row in shown[2:14]] == [
+        '1 text "About "',
+        "2 input topic",
+        "3 user end",
+        '4 [0.0] text "same"',
+        '5 [0.1] text "same" <- 3',
+        '6 [0.0] text " own 0" <- 4',
+        '7 [0.1] text " own 1" <- 5',
+        '8 [0.0] gen o max_tokens=4 stop=["\\n"] <- 6',
+        '9 [0.1] gen o max_tokens=4 stop=["\\n"] <- 7',
+        "10 value of 9 <- 3",
+        "11 assistant begin",
+        '12 select best choices=["a", "b\\""] by token_length_normalized',
+    ]
+    assert f"break at test_graph.py:{line + 9}: best: == needs the value" in shown
+    assert shown[-1].startswith("incomplete")
+
+
+def test_pictures_have_every_node_and_edge_and_escape_the_texts() -> None:
+    graph = Program(lambda s: s.user('<b>"#\n' + gen("x")) and None).trace()
+    mermaid, dot = to_mermaid(graph), to_dot(graph)
+    assert 'n1["text #34;#60;b#62;\\#34;#35;\\n#34;"]' in mermaid
+    assert 'n2(["gen x"])' in mermaid
+    assert "n1 --> n2" in mermaid
+    assert 'n1 [label="text \\"<b>\\\\\\"#\\\\n\\""];' in dot
+    assert "n1 -> n2;" in dot
+    assert "n9 -.-> n10" in to_mermaid(GRAPH)
+    assert "n9 -> n10 [style=dashed];" in to_dot(GRAPH)
+
+
+def test_a_turn_expression_and_a_block_have_the_same_digest() -> None:
+    def by_block(s: State) -> None:
+        with s.assistant():
+            s += "a"
+
+    def by_expression(s: State) -> None:
+        s += assistant("a")
+
+    assert Program(by_block).trace().digest() == Program(by_expression).trace().digest()

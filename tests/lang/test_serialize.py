@@ -1,0 +1,199 @@
+"""Graphs as JSON: the round trip, and what is refused with its place."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.lang.api import gen
+from plait.lang.errors import GraphError
+from plait.lang.graph import Break, Graph, Node, Where
+from plait.lang.ops import ROLES, Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
+from plait.lang.options import METHODS
+from plait.lang.program import Program
+from plait.lang.serialize import dumps, loads, nodes_from_data, nodes_to_data
+from plait.lang.show import to_dot, to_mermaid, to_text
+from plait.lang.state import State
+
+names = st.none() | st.text(min_size=1, max_size=5)
+choices = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3, unique=True)
+wheres = st.none() | st.builds(Where, st.text(max_size=9), st.integers(1, 999))
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+samplings = st.builds(
+    Sampling,
+    max_tokens=maybe(st.integers(5, 9)),
+    min_tokens=maybe(st.integers(0, 5)),
+    stop=maybe(choices.map(tuple) | st.just(())),
+    temperature=maybe(st.floats(0, 9)),
+    top_k=maybe(st.integers(-1, 9)),
+    top_p=maybe(st.floats(0.1, 1)),
+    min_p=maybe(st.floats(0, 1)),
+    ignore_eos=maybe(st.booleans()),
+)
+gens = st.builds(Gen, names, samplings, seed=maybe(st.integers(0, 2**63 - 1)))
+plain_ops: st.SearchStrategy[Op] = st.one_of(
+    st.builds(Text, st.text()),
+    st.just(Input("q")),
+    gens,
+    st.builds(Gen, names, regex=st.text(max_size=5)),
+    st.builds(Gen, names, choices=choices.map(tuple)),
+    st.builds(Select, names, choices.map(tuple), st.sampled_from(METHODS)),
+)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Random trees, with values of earlier gens, and turns opened and closed along chains."""
+    nodes: list[Node] = []
+    turns: dict[int | None, Any] = {None: None}
+    for i in range(draw(st.integers(0, 12))):
+        prev = draw(st.sampled_from([None, *range(i)]))
+        sources = [n.id for n in nodes if isinstance(n.op, Gen | Select)]
+        turn = turns[prev]
+        kind = draw(st.sampled_from(["plain", "turn", *(["value"] if sources else [])]))
+        op: Op = draw(plain_ops)
+        if kind == "value":
+            op = Value(draw(st.sampled_from(sources)))
+        elif kind == "turn":
+            op = RoleEnd(turn) if turn else RoleBegin(draw(st.sampled_from(ROLES)))
+            turn = op.role if isinstance(op, RoleBegin) else None
+        turns[i] = turn
+        reads = (op.source,) if isinstance(op, Value) else ()
+        nodes.append(Node(i, op, prev, reads, draw(st.sampled_from(["", "0.1"])), draw(wheres)))
+    breaks = draw(st.lists(st.builds(Break, wheres, st.text(), st.text()), max_size=2))
+    return Graph(draw(st.text()), tuple(nodes), tuple(breaks), draw(st.booleans()), ("q",))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(graphs())
+def test_a_graph_survives_the_round_trip(graph: Graph) -> None:
+    text = dumps(graph)
+    again = loads(text)
+    assert again == graph
+    assert repr(again) == repr(graph)  # 0 and 0.0 are equal, and not the same
+    assert again.digest() == graph.digest()
+    assert nodes_from_data(json.loads(json.dumps(nodes_to_data(graph.nodes)))) == graph.nodes
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(graphs())
+def test_every_graph_can_be_shown(graph: Graph) -> None:
+    lines = to_text(graph).split("\n")
+    assert len(lines) == 1 + len(graph.nodes) + len(graph.breaks) + (not graph.is_complete)
+    assert to_mermaid(graph).count("\n") >= len(graph.nodes)
+    assert to_dot(graph).endswith("}")
+
+
+def test_what_is_at_its_default_is_left_out() -> None:
+    graph = Graph("p", (Node(0, Text("a"), None), Node(1, Gen("x", Sampling(top_k=0)), 0)))
+    assert json.loads(dumps(graph)) == {
+        "plait_graph": 1,
+        "program": "p",
+        "nodes": [
+            {"id": 0, "op": {"kind": "text", "text": "a"}, "prev": None},
+            {"id": 1, "op": {"kind": "gen", "name": "x", "sampling": {"top_k": 0}}, "prev": 0},
+        ],
+    }
+
+
+GOOD = {"plait_graph": 1, "program": "p", "nodes": []}
+
+
+def node(op: object, **rest: object) -> dict[str, object]:
+    return {"id": 0, "op": op, "prev": None, **rest}
+
+
+TEXT = {"kind": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"plait_graph": NaN}', "NaN is not JSON"),
+        ("[]", '"plait_graph" is missing'),
+        ('{"program": "p"}', '"plait_graph" is missing'),
+        ('{"plait_graph": 2}', "version 2, and this plait reads version 1"),
+        ('{"plait_graph": true}', "version True"),
+        ('{"plait_graph": 1}', "graph: missing field program, nodes"),
+    ],
+)
+def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(GraphError, match=fault):
+        loads(text)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fault"),
+    [
+        ({}, "graph.nodes: expected a list"),
+        ([3], r"graph.nodes\[0\]: expected an object, found 3"),
+        ([node(TEXT, colour="red")], r"graph.nodes\[0\]: unknown field colour; known: id, op"),
+        ([node({"kind": "dance"})], r"graph.nodes\[0\].op.kind: expected one of text, value"),
+        ([node({"kind": "text"})], r"graph.nodes\[0\].op: missing field text"),
+        ([node({"kind": "text", "text": 3})], r"op.text: expected of type str, found 3"),
+        ([node({"kind": "text", "text": "\ud800"})], "lone surrogate"),
+        ([node({"kind": "role_begin", "role": "cook"})], "op.role: expected one of system"),
+        ([node({"kind": "gen", "sampling": {"top_p": 0}})], "node 0: top_p=0.0"),
+        ([node({"kind": "gen", "sampling": {"max_tokens": True}})], "max_tokens: expected"),
+        ([node({"kind": "select", "name": None, "choices": []})], "node 0: choices=()"),
+        ([node(TEXT, prev=0)], "prev is 0; an edge points to an earlier node"),
+        ([node(TEXT, id=1)], "its id is 1, its place 0"),
+        ([node({"kind": "value", "source": 0}, reads=[0])], "reads is 0"),
+        ([node({"kind": "role_end", "role": "user"})], "ends where no turn is open"),
+        ([node({"kind": "input", "name": "q"})], 'the input "q" is not one'),
+    ],
+)
+def test_a_damaged_node_is_refused_with_its_place(nodes: object, fault: str) -> None:
+    with pytest.raises(GraphError, match=fault):
+        loads(json.dumps({**GOOD, "nodes": nodes}))
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ({}, "nodes: expected a list"),
+        ([node(TEXT, id=3, prev=3)], r"nodes\[0\]: an edge of node 3 points to \[3\]"),
+        ([node(TEXT, id=3), node(TEXT, id=2)], r"nodes\[1\].id: 2 after 3; ids grow"),
+        ([node(TEXT, id=3, reads=[1])], r"reads \[1\]"),
+        ([node({"kind": "gen", "seed": -1})], r"nodes\[0\].op: seed=-1"),
+    ],
+)
+def test_a_damaged_segment_is_refused_with_its_place(data: object, fault: str) -> None:
+    with pytest.raises(GraphError, match=fault):
+        nodes_from_data(data)
+
+
+def test_a_segment_may_continue_an_earlier_one() -> None:
+    (first,) = nodes_from_data([node(TEXT, id=7, prev=3)])
+    assert first == Node(7, Text("a"), 3)
+
+
+def test_a_long_chain_is_recorded_written_and_shown_without_recursion(
+    start: Callable[..., tuple[State, Any]],
+) -> None:
+    def body(s: State) -> None:
+        for i in range(3000):
+            s += f"text {i} " + gen(f"v{i}", max_tokens=4)
+
+    began = time.perf_counter()
+    graph = Program(body).trace()
+    assert loads(dumps(graph)) == graph
+    assert to_text(graph).count("\n") == to_mermaid(graph).count("-->") + 1 == 6000
+    assert len(graph.prefix_tree()) == 6000
+    state, _ = start(lambda prompt: "")
+    body(state)
+    assert len(state._tape.nodes) == 6000
+    assert time.perf_counter() - began < 4.0  # 0.3 s where nothing else runs
