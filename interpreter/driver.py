@@ -138,13 +138,13 @@ class LiveDriver:
     def error(self, failure: Failed) -> NodeError:
         """Give the error for a failed node; names it, its line, and where the failure began."""
         node = self._tape.node(failure.node)
-        message = f"{describe(node)} failed: {failure.message}"
+        message = _told(node, failure.message)
         if failure.origin != failure.node:
             origin = self._tape.node(failure.origin)
             first = self._outcomes.get(failure.origin)
             reason = first.message if isinstance(first, Failed) else failure.message
             line = f"{origin.where}: " if origin.where is not None else ""
-            message = f"{describe(node)} cannot run: {line}{describe(origin)} failed: {reason}"
+            message = f"{describe(node)} cannot run, because of {line}{_told(origin, reason)}"
         return node_error(
             failure.code, message, node=node.id, where=node.where, origin=failure.origin
         )
@@ -249,6 +249,12 @@ def _died(error: Exception) -> BackendError:
     died = BackendDied(str(error) or type(error).__name__)
     died.__cause__ = error
     return died
+
+
+def _told(node: Node, message: str) -> str:
+    """Say which node a backend's message is about, unless it says so itself."""
+    label = describe(node)
+    return message if message.startswith(label) else f"{label}: {message}"
 
 
 def describe(node: Node) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..lang.errors import InvalidArgument, UnknownVariable
 from ..lang.graph import Graph, Node
@@ -70,10 +70,11 @@ class Result:
         outcomes = {} if self._driver is None else self._driver.outcomes
         return _sum(o.meta.usage for o in outcomes.values() if isinstance(o, Done))
 
-    def __getitem__(self, name: str) -> str | list[str]:
+    def __getitem__(self, name: str) -> str:
         """Give a variable: text, or after a fork the list of the branches' values by index.
 
-        A branch that did not set it has None in its place.
+        A branch that did not set it has None in its place. The type says str, as that of
+        `s[name]` does: a union would be in the way of every reader of plain text.
 
         Raises: UnknownVariable; the run's error; the error of a node that failed although
         the run went on.
@@ -81,9 +82,8 @@ class Result:
         driver, found = self._find(name)
         if isinstance(found, int):
             return driver.value(found)
-        # None is rare, and a type that says so would be in every reader's way.
-        values: list[Any] = [None if node is None else driver.value(node) for node in found]
-        return values
+        values = [None if node is None else driver.value(node) for node in found]
+        return cast(str, values)
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -130,7 +130,7 @@ def scripted(script: Callable[[str], str | Mapping[str, float]], **engine: objec
     """
     from .interpreter.backends.scripted import ScriptedBackend
 
-    return ScriptedBackend(script, **engine)
+    return ScriptedBackend(script, **engine)  # type: ignore[arg-type]  # it checks them itself
 
 
 def _engine_config(options: Mapping[str, object]) -> EngineConfig:

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_waiting_bodies_share_one_thread() -> None:
             tasks.await_only(asyncio.sleep(0.05))
             return i
 
-        return await asyncio.gather(*(tasks.spawn(lambda i=i: body(i)) for i in range(500)))
+        return await asyncio.gather(*(tasks.spawn(partial(body, i)) for i in range(500)))
 
     before = threading.active_count()
     start = time.monotonic()
@@ -91,8 +92,7 @@ def test_a_coroutine_is_driven_inside_a_body() -> None:
         threading.Timer(0.02, signal.set).start()
         signal.wait()
         await asyncio.sleep(0.01)
-        async with asyncio.timeout(5):
-            inner = await asyncio.gather(asyncio.sleep(0.01, "a"), asyncio.sleep(0, "b"))
+        inner = list(await asyncio.gather(asyncio.sleep(0.01, "a"), asyncio.sleep(0, "b")))
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.sleep(60), 0.01)
         return inner
