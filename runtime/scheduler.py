@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from .cache.blocks import BlockPool
 from .cache.node import Node
-from .cache.radix import Match, RadixCache
+from .cache.radix import Inserted, Match, RadixCache
 from .config import EngineConfig
 from .sequence import Int32, Sequence
 
@@ -26,12 +26,16 @@ class Chunk:
 
 @dataclass(slots=True)
 class Plan:
-    """One step. `copies` maps a slot to the slot whose K and V it gets."""
+    """One step. `copies` maps a slot to the slot whose K and V it gets.
+
+    `duplicates` are sequences that compute what the cache has already in these blocks.
+    """
 
     budget: int
     chunks: list[Chunk] = field(default_factory=list)
     copies: dict[int, int] = field(default_factory=dict)
     pins: list[Node] = field(default_factory=list)  # sources of copies, locked
+    duplicates: list[tuple[Sequence, Int32]] = field(default_factory=list)
     preempted: list[Sequence] = field(default_factory=list)
     stuck: Sequence | None = None  # fills the pool alone and cannot grow
 
@@ -82,6 +86,8 @@ class Scheduler:
         for chunk in plan.chunks:
             chunk.sequence.num_computed = chunk.end
         self._unpin(plan)
+        for sequence, blocks in plan.duplicates:
+            self._share(sequence, blocks)
         self._cache.commit()
 
     def fail(self, plan: Plan) -> None:
@@ -200,7 +206,7 @@ class Scheduler:
         plan.chunks.append(Chunk(sequence, fit.start, fit.end))
         plan.budget -= fit.end - fit.start
         if self._is_caching:
-            self._publish(sequence, fit.end, is_last_of_prefill)
+            self._publish(sequence, fit.end, is_last_of_prefill, plan)
 
     def _adopt(self, sequence: Sequence, match: Match, plan: Plan) -> None:
         """Lock a match, and let the sequence use its whole blocks."""
@@ -208,14 +214,18 @@ class Scheduler:
             self._cache.lock(match.partial.node)
             plan.pins.append(match.partial.node)
         self._hold(sequence, match.node)
-        own = sequence.blocks.view[: len(match.blocks)]
-        shared = match.blocks[: len(own)]
-        differs = own != shared
-        added = match.blocks[len(own) :]
-        self._pool.incref(shared[differs])
+        self._share(sequence, match.blocks)
+
+    def _share(self, sequence: Sequence, blocks: Int32) -> None:
+        """Let a sequence begin with `blocks` of the cache, and drop its own copies of them."""
+        own = sequence.blocks.view[: len(blocks)]
+        differs = own != blocks[: len(own)]
+        added = blocks[len(own) :]
+        shared = blocks[: len(own)][differs]
+        self._pool.incref(shared)
         self._pool.incref(added)
         self._pool.decref(own[differs])
-        own[differs] = shared[differs]
+        own[differs] = shared
         sequence.blocks.extend(added)
 
     def _copy(self, sequence: Sequence, match: Match, plan: Plan) -> None:
@@ -232,15 +242,18 @@ class Scheduler:
             target = block * self._block_size + offset
             plan.copies[target] = plan.copies.get(source, source)
 
-    def _publish(self, sequence: Sequence, end: int, is_last_of_prefill: bool) -> None:
+    def _publish(self, sequence: Sequence, end: int, is_last_of_prefill: bool, plan: Plan) -> None:
         """Put what this step will compute in the cache, for followers in the same step."""
         if not is_last_of_prefill:
             end -= end % self._block_size
         if end > sequence.num_published:
-            self._hold(sequence, self._insert(sequence, end, is_written=False))
+            inserted = self._insert(sequence, end, is_written=False)
+            self._hold(sequence, inserted.node)
             sequence.num_published = end
+            if (inserted.blocks != sequence.blocks.view[: len(inserted.blocks)]).any():
+                plan.duplicates.append((sequence, inserted.blocks))
 
-    def _insert(self, sequence: Sequence, end: int, *, is_written: bool) -> Node:
+    def _insert(self, sequence: Sequence, end: int, *, is_written: bool) -> Inserted:
         blocks: Int32 = sequence.blocks.view[: self._num_blocks(end)]
         tokens = sequence.tokens.view[:end]
         return self._cache.insert(sequence.namespace, tokens, blocks, is_written=is_written)
@@ -256,7 +269,9 @@ class Scheduler:
     def _free(self, sequence: Sequence, is_kept: bool) -> None:
         """Drop a sequence's lock and its references; what it had computed counts no more."""
         is_kept = is_kept and self._is_caching and sequence.num_computed > 0
-        node = self._insert(sequence, sequence.num_computed, is_written=True) if is_kept else None
+        node = None
+        if is_kept:
+            node = self._insert(sequence, sequence.num_computed, is_written=True).node
         if sequence.node is not None:
             self._cache.unlock(sequence.node)
         if node is not None:

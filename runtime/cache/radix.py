@@ -41,6 +41,14 @@ class Match:
     partial: Partial | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """The deepest node that covers what was inserted, and the blocks that were there before."""
+
+    node: Node
+    blocks: Int32
+
+
 class RadixCache:
     """Cached prefixes, by namespace. Holds one reference on each of its blocks.
 
@@ -79,7 +87,7 @@ class RadixCache:
         if child is not None:
             child.stamp = self._clock
             partial = Partial(child, int(child.blocks[0]), shared)
-        return Match(node, np.concatenate(spans) if spans else _NO_TOKENS, at, partial)
+        return Match(node, _joined(spans), at, partial)
 
     def peek(self, namespace: str, tokens: Int32) -> int:
         """Count the cached tokens that `tokens` begins with; changes nothing."""
@@ -97,14 +105,15 @@ class RadixCache:
 
     def insert(
         self, namespace: str, tokens: Int32, blocks: Int32, *, is_written: bool = True
-    ) -> Node:
-        """Put `tokens`, held in `blocks`, into the tree; give the deepest node that covers them.
+    ) -> Inserted:
+        """Put `tokens`, held in `blocks`, into the tree.
 
         What the tree has already stays: the caller keeps its own references, and so frees
         its duplicates when it drops them. The rest gets a reference of the tree. A tail that
         the tree has in the caller's own block grows; a tail that another child covers is left out.
         """
-        node, at = self._walk(namespace, tokens, [])
+        spans: list[Int32] = []
+        node, at = self._walk(namespace, tokens, spans)
         rest, own = tokens[at:], blocks[at // self.block_size :]
         num_full = len(rest) // self.block_size
         whole = num_full * self.block_size
@@ -112,7 +121,7 @@ class RadixCache:
             node = self._grow(node, rest[:whole].copy(), own[:num_full].copy(), is_written)
         if len(rest) > whole:
             node = self._insert_tail(node, rest[whole:].copy(), own[num_full:][:1], is_written)
-        return node
+        return Inserted(node, _joined(spans))
 
     def lock(self, node: Node) -> None:
         """Keep `node` and all above it from eviction. O(depth)."""
@@ -331,6 +340,10 @@ class RadixCache:
         self._leaves.push(parent)
         if len(self._leaves) > 2 * self._num_nodes + 64:
             self._leaves.prune()
+
+
+def _joined(spans: list[Int32]) -> Int32:
+    return np.concatenate(spans) if spans else _NO_TOKENS
 
 
 def _is_joinable(upper: Node, lower: Node) -> bool:

@@ -138,9 +138,9 @@ def test_a_split_passes_its_locks_on() -> None:
 def test_a_tail_grows_in_its_own_block() -> None:
     rig = Rig()
     block = rig.pool.allocate(1)
-    tail = rig.cache.insert("", ids(1, 2), block)
+    tail = rig.cache.insert("", ids(1, 2), block).node
     rig.cache.lock(tail)
-    grown = rig.cache.insert("", ids(1, 2, 3, 4), block)
+    grown = rig.cache.insert("", ids(1, 2, 3, 4), block).node
     assert grown is tail
     assert not grown.is_tail
     assert rig.cache.num_blocks == rig.cache.num_locked == 1
@@ -151,7 +151,8 @@ def test_a_duplicate_stays_with_its_owner() -> None:
     rig = Rig()
     rig.put(1, 2, 3, 4)
     duplicate = rig.pool.allocate(1)
-    rig.cache.insert("", ids(1, 2, 3, 4), duplicate)
+    there = rig.cache.insert("", ids(1, 2, 3, 4), duplicate).blocks
+    assert there.tolist() != duplicate.tolist()
     rig.pool.decref(duplicate)
     assert rig.pool.num_free == rig.num_blocks - 1
     rig.cache.check()
@@ -285,7 +286,7 @@ class AgainstPrefixes(RuleBasedStateMachine):
         owner.blocks = np.concatenate([owner.blocks, rig.pool.allocate(missing)])
         owner.tokens += added
         self.write(owner.tokens, owner.blocks, start)
-        node = rig.cache.insert(owner.space, ids(*owner.tokens), owner.blocks)
+        node = rig.cache.insert(owner.space, ids(*owner.tokens), owner.blocks).node
         rig.cache.move_lock(owner.node, node)
         owner.node = node
         self.note(owner)
@@ -331,7 +332,7 @@ class AgainstPrefixes(RuleBasedStateMachine):
         blocks = np.concatenate([match.blocks, rig.pool.allocate(missing)])
         rig.pool.incref(match.blocks)
         self.write(tokens, blocks, match.num_tokens)
-        node = rig.cache.insert(space, ids(*tokens), blocks, is_written=False)
+        node = rig.cache.insert(space, ids(*tokens), blocks, is_written=False).node
         rig.cache.lock(node)
         rig.cache.unlock(source)
         owner = Owner(space, tokens, blocks, node)
