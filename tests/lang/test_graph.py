@@ -74,7 +74,7 @@ def test_each_rule_names_what_breaks_it() -> None:
         (chain(RoleBegin("user"), RoleEnd("system")), "a system turn ends where user turn is open"),
         (Graph("g", (Node(0, Text("a"), 3),)), "prev is 3; an edge points to an earlier node"),
         (
-            Graph("g", (Node(0, Text("a"), None, (0,)),)),
+            Graph("g", (read,)),
             "it reads [0]; its operation asks for None",
         ),
     ]

@@ -75,7 +75,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(draw(st.text()), tuple(nodes), tuple(breaks), draw(st.booleans()), ("q",))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(graphs())
 def test_a_graph_survives_the_round_trip(graph: Graph) -> None:
     text = dumps(graph)
@@ -86,7 +86,7 @@ def test_a_graph_survives_the_round_trip(graph: Graph) -> None:
     assert nodes_from_data(json.loads(json.dumps(nodes_to_data(graph.nodes)))) == graph.nodes
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(graphs())
 def test_every_graph_can_be_shown(graph: Graph) -> None:
     lines = to_text(graph).split("\n")
