@@ -8,6 +8,7 @@ depends on the roles so far alone. An author's text is added between them as it 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -118,13 +119,29 @@ def _compiled(source: str | None, now: datetime) -> Template:
 def _follow(turn: Turn, role: Role) -> Turn:
     before = turn.path()
     roles: list[Role] = [*(t.role for t in before if t.role is not None), role]
-    pieces = _pieces(turn.voice, roles, is_prompt=False)
+    pieces = _pieces_in_talk(turn.voice, roles)
     begin = ""
     if role == "assistant" and before:
         begin = _added(before, _pieces(turn.voice, roles[:-1], is_prompt=True), roles)
     if not begin:  # a template may have no generation prompt
         begin = _added(before, pieces[:-1], roles)
     return Turn(turn.voice, turn, role, begin, pieces[-1])
+
+
+def _pieces_in_talk(voice: _Voice, roles: Sequence[Role]) -> list[str]:
+    """Render these roles; a first system turn alone may need the user turn that follows.
+
+    Some templates write the system text into the first user turn. What stands between the
+    two then belongs to that turn's begin.
+    """
+    try:
+        return _pieces(voice, roles, is_prompt=False)
+    except RequestError:
+        if list(roles) != ["system"]:
+            raise
+        with suppress(RequestError):  # then the template's first refusal tells more
+            return [_pieces(voice, ("system", "user"), is_prompt=False)[0], ""]
+        raise
 
 
 def _pieces(voice: _Voice, roles: Sequence[Role], *, is_prompt: bool) -> list[str]:

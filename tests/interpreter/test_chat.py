@@ -49,6 +49,17 @@ INST = """{{- bos_token }}
     {%- endif %}
 {%- endfor %}"""
 
+# Writes the system text into the first user turn.
+INST_WITH_SYSTEM = """{%- for m in messages %}
+    {%- if m.role == 'user' %}
+        {%- set system = messages[0].content if loop.index0 == 1 and messages[0].role == 'system' %}
+        {{- bos_token + '[INST] ' + ('<<SYS>>' + system + '<</SYS>>' if system else '') }}
+        {{- m.content + ' [/INST]' }}
+    {%- elif m.role == 'assistant' %}
+        {{- ' ' + m.content + eos_token }}
+    {%- endif %}
+{%- endfor %}"""
+
 # Shows the thinking of the last turn alone, as models that reason do.
 LAST_TURN_THINKS = """{%- for m in messages %}
 {{- '<|im_start|>' + m.role + '\n' }}
@@ -123,6 +134,8 @@ WITH_SYSTEM: list[tuple[Role, str]] = [("system", "Be kind."), *THREE_TURNS]
         (HEADERS, THREE_TURNS),
         (HEADERS, WITH_SYSTEM),
         (INST, THREE_TURNS),
+        (INST_WITH_SYSTEM, THREE_TURNS),
+        (INST_WITH_SYSTEM, WITH_SYSTEM),
         (LAST_TURN_THINKS, THREE_TURNS),
     ],
 )
@@ -255,3 +268,20 @@ def test_talks_with_the_same_roles_are_rendered_once() -> None:
     chat = chat_template(CHATML)
     first = chat.next_turn(chat.start(is_text_start=True), "user")
     assert chat.next_turn(chat.start(is_text_start=True), "user") is first
+
+
+@pytest.mark.slow
+def test_templates_are_rendered_as_transformers_renders_them() -> None:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    sources = (CHATML, CHATML_WITH_DEFAULT, HEADERS, INST_WITH_SYSTEM, LAST_TURN_THINKS)
+    for source, roles, is_prompt in itertools.product(sources, ORDERS, (False, True)):
+        talk: list[tuple[Role, str]] = [(role, f" text {i}\n") for i, role in enumerate(roles)]
+        expected, _ = render_jinja_template(
+            conversations=[[{"role": role, "content": content} for role, content in talk]],
+            chat_template=source,
+            add_generation_prompt=is_prompt,
+            bos_token="<|bos|>",
+            eos_token="</s>",
+        )
+        assert rendered(source, talk, is_prompt=is_prompt) == expected[0]
