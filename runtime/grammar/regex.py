@@ -1,0 +1,165 @@
+"""Read a regex with Python's own parser, and give it Python's meaning for fullmatch.
+
+Greedy, lazy and grouping change nothing about which texts match. What is not regular, or
+looks around, is refused by name and place.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterable
+from typing import TypeAlias, cast
+
+from ..errors import RequestError
+from . import chars
+from .expr import Anchor, AnchorKind, Chars, Concat, Expr, Ranges, Union, repeat
+
+Item: TypeAlias = tuple[object, object]  # operation and argument, as `re` parses them
+Tree: TypeAlias = Iterable[Item]
+
+WINDOW = 60  # characters of the pattern shown around a fault
+
+_parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+
+_TOKEN = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:P[=<>]|<[=!]|[=!:>(#])?|[*+?}]\+|.", re.DOTALL
+)
+_REFUSED = {
+    "ASSERT": ("lookaround", r"\(\?<?="),
+    "ASSERT_NOT": ("negative lookaround", r"\(\?<?!"),
+    "GROUPREF": ("a backreference", r"\\[1-9]|\(\?P="),
+    "GROUPREF_IGNORE": ("a backreference", r"\\[1-9]|\(\?P="),
+    "GROUPREF_EXISTS": ("a conditional", r"\(\?\("),
+    "ATOMIC_GROUP": ("an atomic group", r"\(\?>"),
+    "POSSESSIVE_REPEAT": ("a possessive repeat", r"[*+?}]\+"),
+    "AT_BOUNDARY": (r"a word boundary \b", r"\\b"),
+    "AT_NON_BOUNDARY": (r"a non-boundary \B", r"\\B"),
+}
+_CLASS_TEXT = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
+
+
+def parse(source: str) -> Expr:
+    """Parse a Python regex.
+
+    Raises: RequestError: bad_grammar with place and reason; grammar_budget if it is
+    nested too deeply to read.
+    """
+    try:
+        tree = _parser.parse(source)
+        return _Reader(source).read(tree, int(tree.state.flags))
+    except re.error as e:
+        raise bad_regex(source, e.msg, e.pos) from e
+    except OverflowError as e:
+        raise bad_regex(source, str(e), None) from e
+    except RecursionError as e:
+        message = f"grammar too large: the regex of {len(source)} characters is nested too deeply"
+        raise RequestError("grammar_budget", message) from e
+
+
+def bad_regex(source: str, reason: str, place: int | None) -> RequestError:
+    """Say what is wrong with a regex, with a caret under the place."""
+    if place is None:
+        return RequestError("bad_grammar", f"regex {source[:WINDOW]!r}: {reason}")
+    start = max(0, place - WINDOW // 2)
+    shown = "".join(c if c.isprintable() else " " for c in source[start : start + WINDOW])
+    caret = " " * (place - start) + "^"
+    return RequestError("bad_grammar", f"regex: {reason} at place {place}\n  {shown}\n  {caret}")
+
+
+class _Reader:
+    """Turns `re`'s tree into expressions; `flags` are those that hold at the place."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def read(self, tree: Tree, flags: int) -> Expr:
+        parts = [self._read_item(str(op), argument, flags) for op, argument in tree]
+        return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+    def _read_item(self, op: str, argument: object, flags: int) -> Expr:
+        match op:
+            case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
+                return Chars(chars.encodable(_ranges(op, argument, flags)))
+            case "BRANCH":
+                _, trees = cast("tuple[None, list[Tree]]", argument)
+                return Union(tuple(self.read(tree, flags) for tree in trees))
+            case "SUBPATTERN":
+                _, added, removed, tree = cast("tuple[object, int, int, Tree]", argument)
+                return self.read(tree, _combine(flags, added, removed))
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                low, high, tree = cast("tuple[int, int, Tree]", argument)
+                item = self.read(tree, flags)
+                return repeat(item, int(low), None if str(high) == "MAXREPEAT" else int(high))
+            case "AT":
+                return self._read_anchor(str(argument), flags)
+            case "FAILURE":
+                return Chars(())
+            case _:
+                raise self._refuse(op)
+
+    def _read_anchor(self, name: str, flags: int) -> Expr:
+        is_each_line = bool(flags & re.MULTILINE)
+        kinds: dict[str, AnchorKind] = {
+            "AT_BEGINNING": "line_begin" if is_each_line else "begin",
+            "AT_BEGINNING_STRING": "begin",
+            "AT_END": "line_end" if is_each_line else "last_line",
+            "AT_END_STRING": "end",
+        }
+        if name not in kinds:
+            raise self._refuse(name)
+        return Anchor(kinds[name])
+
+    def _refuse(self, op: str) -> RequestError:
+        name, spelling = _REFUSED.get(op, (op.lower(), "(?!)"))
+        found = (t for t in _TOKEN.finditer(self._source) if re.match(spelling, t.group()))
+        token = next(found, None)
+        reason = f"{name} is not supported in a constraint (only regular expressions are)"
+        return bad_regex(self._source, reason, None if token is None else token.start())
+
+
+def _combine(flags: int, added: int, removed: int) -> int:
+    """Give the flags inside a group; (?a) and (?u) replace each other."""
+    kinds = re.ASCII | re.UNICODE | re.LOCALE
+    kept = flags & ~int(kinds) if added & kinds else flags
+    return (kept | added) & ~removed
+
+
+def _ranges(op: str, argument: object, flags: int) -> Ranges:
+    """Give the characters of one class, flags applied."""
+    if op == "ANY":
+        newline = () if flags & re.DOTALL else ((10, 10),)
+        return chars.complement(newline)
+    is_negated = op == "NOT_LITERAL"
+    items = cast("list[Item]", argument) if op == "IN" else [("LITERAL", argument)]
+    found: list[tuple[int, int]] = []
+    source = ""
+    for kind, value in items:
+        if str(kind) == "NEGATE":
+            is_negated = True
+            continue
+        ranges, spelling = _class_item(str(kind), value, flags)
+        found.extend(ranges)
+        source += spelling
+    sensitive = chars.union(found)
+    if flags & re.IGNORECASE:
+        sensitive = chars.ignoring_case(f"[{source}]", sensitive, flags & re.ASCII)
+    return chars.complement(sensitive) if is_negated else sensitive
+
+
+def _class_item(kind: str, value: object, flags: int) -> tuple[Ranges, str]:
+    """Give the characters of one item of a class, and a spelling that `re` reads."""
+    if kind == "LITERAL":
+        code = cast("int", value)
+        return ((code, code),), f"\\U{code:08x}"
+    if kind == "RANGE":
+        low, high = cast("tuple[int, int]", value)
+        return ((low, high),), f"\\U{low:08x}-\\U{high:08x}"
+    name = str(value).removeprefix("CATEGORY_")  # kind is CATEGORY
+    base = name.removeprefix("NOT_")
+    ranges = chars.category(base, flags & re.ASCII)
+    spelling = _CLASS_TEXT[base]
+    if name != base:
+        return chars.complement(ranges), spelling.upper()
+    return ranges, spelling

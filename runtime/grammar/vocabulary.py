@@ -1,0 +1,122 @@
+"""The tokens' bytes as a trie, laid out for walking many branches at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .spec import Bitmask
+
+Ints: TypeAlias = npt.NDArray[np.int32]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Trie:
+    """Nodes level by level, 0 the root; a node's children follow each other.
+
+    Tokens are ranked by their bytes, so those under a node have neighbouring ranks:
+    [low, high), of which [low, own) end at the node itself.
+    """
+
+    byte: Bytes  # [nodes] that led here
+    first_child: Ints
+    num_children: Ints
+    low: Ints
+    own: Ints
+    high: Ints
+    below: npt.NDArray[np.uint64]  # [nodes, 4] bits of the bytes that occur under the node
+
+
+class Vocabulary:
+    """What a grammar must know of the tokens. Immutable.
+
+    `token_bytes` has None for control tokens and ids without a token: those never come.
+    Nor does a token without bytes, or one past `width`, the width of the logits. An end
+    token is an end token only, whatever its bytes.
+    """
+
+    def __init__(
+        self, token_bytes: Sequence[bytes | None], eos_ids: Collection[int], width: int
+    ) -> None:
+        self.width = width
+        self.eos_ids = frozenset(i for i in eos_ids if 0 <= i < width)
+        usable = [
+            (data, i)
+            for i, data in enumerate(token_bytes[:width])
+            if data and i not in self.eos_ids
+        ]
+        usable.sort()
+        self._bytes = {i: data for data, i in usable}
+        self.ranked_ids = np.array([i for _, i in usable], np.int64)
+        self.trie = _build_trie([data for data, _ in usable])
+        self.spellable = frozenset(b"".join(data for data, _ in usable))
+
+    @property
+    def mask_len(self) -> int:
+        """Give the number of 32-bit words in a bitmask."""
+        return -(-self.width // 32)
+
+    def bytes_of(self, token_id: int) -> bytes | None:
+        """Give a token's bytes; None for those that never come as text."""
+        return self._bytes.get(token_id)
+
+    def pack(self, is_allowed: npt.NDArray[np.bool_], with_eos: bool) -> Bitmask:
+        """Turn flags by rank into a bitmask by id, end tokens added if asked."""
+        bits = np.zeros(self.mask_len * 32, np.bool_)
+        bits[self.ranked_ids] = is_allowed
+        if with_eos:
+            bits[list(self.eos_ids)] = True
+        return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)
+
+
+def _build_trie(tokens: list[bytes]) -> Trie:
+    """Build the trie of sorted, non-empty tokens, one level at a time."""
+    lengths = np.array([len(t) for t in tokens], np.int64)
+    data = np.frombuffer(b"".join(tokens), np.uint8)
+    offsets = np.cumsum(lengths) - lengths
+    node_of = np.zeros(len(tokens), np.int64)  # by rank, at the depth reached
+    levels: list[tuple[Bytes, Ints, Ints, Ints, Ints]] = []
+    ranks = np.arange(len(tokens))
+    num_nodes, depth = 1, 0
+    while len(ranks := ranks[lengths[ranks] > depth]):
+        byte = data[offsets[ranks] + depth]
+        parent = node_of[ranks]
+        is_new = np.ones(len(ranks), np.bool_)
+        is_new[1:] = (parent[1:] != parent[:-1]) | (byte[1:] != byte[:-1])
+        node_of[ranks] = num_nodes - 1 + np.cumsum(is_new)
+        starts = np.flatnonzero(is_new)
+        ends_here = lengths[ranks] == depth + 1
+        num_own = np.add.reduceat(ends_here.astype(np.int32), starts)
+        low = ranks[starts].astype(np.int32)
+        high = (ranks[np.append(starts[1:], len(ranks)) - 1] + 1).astype(np.int32)
+        levels.append((byte[starts], parent[starts].astype(np.int32), low, low + num_own, high))
+        num_nodes += len(starts)
+        depth += 1
+    return _join(levels, num_nodes, len(tokens))
+
+
+def _join(
+    levels: list[tuple[Bytes, Ints, Ints, Ints, Ints]], num_nodes: int, num_tokens: int
+) -> Trie:
+    root = ([0], [-1], [0], [0], [num_tokens])
+    columns = list(zip(root, *levels, strict=True))
+    byte = np.concatenate(columns[0]).astype(np.uint8)
+    parent, low, own, high = (np.concatenate(c).astype(np.int32) for c in columns[1:])
+    num_children = np.bincount(parent[1:], minlength=num_nodes).astype(np.int32)
+    first_child = (np.cumsum(num_children) - num_children + 1).astype(np.int32)
+    below = np.zeros((num_nodes, 4), np.uint64)
+    end = num_nodes
+    for level in reversed(levels):  # children before their parents
+        nodes = np.arange(end - len(level[0]), end)
+        codes = byte[nodes].astype(np.uint64)
+        seen = below[nodes]
+        seen[np.arange(len(nodes)), byte[nodes] >> 6] |= np.uint64(1) << (codes & np.uint64(63))
+        starts = np.flatnonzero(np.diff(parent[nodes], prepend=-2))
+        below[parent[nodes[starts]]] = np.bitwise_or.reduceat(seen, starts, axis=0)
+        end -= len(nodes)
+    return Trie(byte, first_child, num_children, low, own, high, below)
