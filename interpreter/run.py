@@ -136,7 +136,7 @@ class Run:
             self._cancel_loop()
 
     def _spawn(self) -> Coroutine[Any, Any, Result]:
-        return tasks.spawn(self._run)
+        return tasks.spawn(self._run, adopts_tasks=self._call.program.is_async)
 
     def _keep_cancel(self, cancel: tasks.Cancel) -> None:
         self._cancel_loop = cancel

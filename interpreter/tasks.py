@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import greenlet  # type: ignore[import-untyped]
@@ -43,24 +45,60 @@ def in_body() -> bool:
     return isinstance(greenlet.getcurrent(), _Body)
 
 
-async def spawn(body: Callable[[], T]) -> T:
+async def spawn(body: Callable[[], T], *, adopts_tasks: bool = False) -> T:
     """Run plain code on the running loop; `await_only` and `Signal` suspend it, not the loop.
 
     An exception that the loop raises here, such as a cancellation, is raised in the body
-    where it waits. Context variables are those of the task.
+    where it waits. Context variables are those of the task. With `adopts_tasks`, tasks that
+    the body starts (`asyncio.gather`) may wait like the body itself.
     """
     current = greenlet.getcurrent()
     task = _Body(body, current)
     task.gr_context = current.gr_context
-    step: object = task.switch()
+    running = _adopting if adopts_tasks else nullcontext
+    with running():
+        step: object = task.switch()
     while not task.dead:
         try:
             value = await cast(Awaitable[object], step)
         except BaseException as error:
-            step = task.throw(error)
+            with running():
+                step = task.throw(error)
         else:
-            step = task.switch(value)
+            with running():
+                step = task.switch(value)
     return cast(T, step)
+
+
+@contextmanager
+def _adopting() -> Iterator[None]:
+    """Let every task that starts inside, and those that they start, be a body of its own.
+
+    The loop's factory is ours only while the body runs: other tasks never see it.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    factory = loop.get_task_factory()
+
+    def make(coroutine: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Future[Any]:
+        if factory is not None:
+            return factory(loop, coroutine, **options)
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    def adopt(
+        _: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
+    ) -> asyncio.Future[Any]:
+        task = make(spawn(partial(drive, coroutine), adopts_tasks=True), **options)
+        # A task that is cancelled before its first step leaves the coroutine unawaited.
+        task.add_done_callback(lambda _: coroutine.close())
+        return task
+
+    loop.set_task_factory(adopt)  # type: ignore[arg-type]  # it takes a context since 3.11
+    try:
+        yield
+    finally:
+        loop.set_task_factory(factory)
 
 
 def await_only(awaitable: Awaitable[T]) -> T:

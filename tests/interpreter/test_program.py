@@ -327,6 +327,28 @@ def test_three_thousand_pairs_are_one_program(backend: Backend) -> None:
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.slow
+def test_a_program_with_1600_branches_needs_few_threads(backend: Backend) -> None:
+    num_threads: list[int] = []
+
+    @function
+    def wide(s: State) -> int:
+        s += "one: "
+        forks = s.fork(40)
+        for outer in forks:
+            outer += gen("o", max_tokens=1, temperature=0)
+            for inner in outer.fork(40):
+                inner += "b: " + gen("i", max_tokens=1, temperature=0)
+        forks.join()
+        num_threads.append(threading.active_count())
+        return len(forks)
+
+    result = wide.run(backend=backend)
+    assert list(result["o"]) == ["f"] * 40
+    assert sum(node.branch.count("/") for node in result.graph.nodes) == 2 * 1600
+    assert num_threads[0] < 20
+
+
 def test_an_inner_run_in_a_body_is_a_run_of_its_own(backend: Backend) -> None:
     @function
     def outer(s: State) -> str:

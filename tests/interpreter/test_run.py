@@ -143,20 +143,56 @@ def test_a_cancelled_run_frees_its_request(way: str, backend: ScriptedBackend) -
     assert not in_use(backend)
 
 
-def test_branches_of_an_async_body_may_be_gathered(backend: ScriptedBackend) -> None:
+@pytest.mark.parametrize("way", ["run", "arun", "batch", "stream"])
+def test_branches_of_an_async_body_run_side_by_side(way: str, backend: ScriptedBackend) -> None:
+    log: list[str] = []
+
     @function
     async def gathers(s: State) -> list[str]:
         s += "q"
         forks = s.fork(3)
 
-        async def work(branch: State) -> str:
+        async def work(i: int, branch: State) -> str:
+            log.append(f"{i} starts")
             branch += gen("a", max_tokens=3)
+            first = branch["a"]
+            log.append(f"{i} has a")
+            branch += gen("b", max_tokens=3)
+            return first + branch["b"]
+
+        return list(await asyncio.gather(*(work(i, branch) for i, branch in enumerate(forks))))
+
+    program = gathers.options(backend=backend, seed=1)
+    if way == "stream":
+        stream = program.stream()
+        assert {event.branch for event in stream} == {"0.0", "0.1", "0.2"}
+        result = stream.result
+    elif way == "batch":
+        result = program.run_batch([{}])[0]
+    else:
+        result = program.run() if way == "run" else asyncio.run(program.arun())
+    pairs = zip(result["a"], result["b"], strict=True)
+    assert result.value == [a + b for a, b in pairs]
+    assert log[:3] == ["0 starts", "1 starts", "2 starts"]
+
+
+def test_a_failed_branch_of_a_gather_ends_the_run(backend: ScriptedBackend) -> None:
+    @function
+    async def gathers(s: State) -> None:
+        async def work(branch: State, size: int) -> str:
+            branch += "x" * size + gen("a", max_tokens=1000)
             return branch["a"]
 
-        return list(await asyncio.gather(*(work(branch) for branch in forks)))
+        forks = s.fork(2)
+        await asyncio.gather(work(forks[0], 5000), work(forks[1], 5))
 
-    result = gathers.run(backend=backend, seed=1)
-    assert result.value == result["a"]
+    async def main() -> None:
+        with pytest.raises(NodeError, match="4096"):
+            await gathers.arun(backend=backend)
+
+    asyncio.run(main())
+    with pytest.raises(NodeError, match="4096"):
+        gathers.run(backend=backend)
 
 
 # Whole graphs

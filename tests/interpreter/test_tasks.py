@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
+import signal
 import threading
 import time
 from functools import partial
@@ -88,9 +90,9 @@ def test_context_variables_are_those_of_the_task() -> None:
 
 def test_a_coroutine_is_driven_inside_a_body() -> None:
     async def coroutine() -> list[str]:
-        signal = tasks.Signal()
-        threading.Timer(0.02, signal.set).start()
-        signal.wait()
+        wake = tasks.Signal()
+        threading.Timer(0.02, wake.set).start()
+        wake.wait()
         await asyncio.sleep(0.01)
         inner = list(await asyncio.gather(asyncio.sleep(0.01, "a"), asyncio.sleep(0, "b")))
         with pytest.raises(asyncio.TimeoutError):
@@ -102,9 +104,9 @@ def test_a_coroutine_is_driven_inside_a_body() -> None:
 
 def test_a_signal_wakes_a_thread_and_a_body() -> None:
     def wait() -> bool:
-        signal = tasks.Signal()
-        threading.Timer(0.02, signal.set).start()
-        signal.wait()
+        wake = tasks.Signal()
+        threading.Timer(0.02, wake.set).start()
+        wake.wait()
         return tasks.in_body()
 
     assert wait() is False
@@ -115,11 +117,11 @@ def test_a_signal_set_before_the_wait_or_after_the_loop_is_no_fault() -> None:
     signals: list[tasks.Signal] = []
 
     def body() -> None:
-        signal = tasks.Signal()
-        signal.set()
-        signal.set()
-        signal.wait()
-        signals.append(signal)
+        wake = tasks.Signal()
+        wake.set()
+        wake.set()
+        wake.wait()
+        signals.append(wake)
 
     tasks.run_here(lambda: tasks.spawn(body))
     signals[0].set()
@@ -164,3 +166,59 @@ def test_the_private_loop_is_cancelled_from_another_thread() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         tasks.run_here(lambda: asyncio.sleep(60), on_start)
+
+
+def test_tasks_of_a_body_are_bodies_and_others_are_not() -> None:
+    seen: dict[str, bool] = {}
+
+    async def inner(name: str) -> None:
+        seen[name] = tasks.in_body()
+
+    async def coroutine() -> None:
+        await asyncio.gather(inner("child"), nested())
+        await asyncio.create_task(inner("named"), name="n")
+
+    async def nested() -> None:
+        await asyncio.create_task(inner("grandchild"))
+
+    async def main() -> None:
+        other = asyncio.get_running_loop().get_task_factory()
+        body = tasks.spawn(lambda: tasks.drive(coroutine()), adopts_tasks=True)
+        await asyncio.gather(body, inner("other"))
+        assert asyncio.get_running_loop().get_task_factory() is other
+
+    asyncio.run(main())
+    assert seen == {"child": True, "grandchild": True, "named": True, "other": False}
+
+
+def test_a_task_cancelled_before_its_first_step_leaves_no_warning() -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    async def coroutine() -> None:
+        task = asyncio.create_task(never())
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    tasks.run_here(lambda: tasks.spawn(lambda: tasks.drive(coroutine()), adopts_tasks=True))
+    gc.collect()
+
+
+@pytest.mark.parametrize("way", ["blocking", "loop"])
+def test_an_interrupt_ends_the_wait(way: str) -> None:
+    unwound: list[str] = []
+
+    def body() -> None:
+        try:
+            tasks.Signal().wait()
+        finally:
+            unwound.append(way)
+
+    timer = threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT))
+    main = threading.main_thread().ident or 0
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        body() if way == "blocking" else tasks.run_here(lambda: tasks.spawn(body))
+    timer.join()
+    assert unwound == [way]
