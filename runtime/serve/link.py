@@ -184,7 +184,10 @@ class Link:
                 next_ping_s = now + (PING_S if self._epoch is not None else HELLO_S)
             is_writing = self._flush()
             poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if is_writing else 0))
-            poller.poll(max(0, int((next_ping_s - time.monotonic()) * 1000) + 1))
+            until_s = next_ping_s
+            if self._epoch is not None:
+                until_s = min(until_s, self._last_heard_s + SILENCE_S)
+            poller.poll(max(0, int((until_s - time.monotonic()) * 1000) + 1))
             self._waker.clear()
             while self._calls:
                 self._calls.popleft()()
