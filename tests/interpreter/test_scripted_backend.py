@@ -277,6 +277,7 @@ def test_a_closed_session_is_silent_and_its_backend_serves_others() -> None:
     assert run.lost == []
 
 
+@pytest.mark.slow
 def test_many_branches_in_one_segment_need_few_threads() -> None:
     nodes = [Node(0, Text("A long beginning that all branches share. " * 20), None)]
     for i in range(1600):
