@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
+from typing import Protocol
 
 from .backend import Backend
 
 
+class OwnBackend(Backend, Protocol):
+    """A backend that can tell that it is gone, so that its owner starts another."""
+
+    @property
+    def is_lost(self) -> bool:
+        """True once it cannot run anything any more."""
+        ...
+
+
 class DefaultBackend:
-    """Own the process's default backend: start it on first use, close it at exit.
+    """Own the process's default backend: start it on first use, and again if it died.
 
     One that was set from outside is used, and never closed here. A forked child starts its
-    own: the parent's process would not answer it.
+    own: the parent's process would not answer it. What is started here ends with the process.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._backend: Backend | None = None
-        self._is_ours = False
-        self._pid = os.getpid()
+        self._given: Backend | None = None
+        self._own: OwnBackend | None = None
+        self._pid = os.getpid()  # of the process that `_own` belongs to
 
     @property
     def is_ready(self) -> bool:
         """Say whether `get` returns at once, with no runtime to start."""
-        return self._backend is not None and self._pid == os.getpid()
+        return self._given is not None or self._living() is not None
 
     def get(self) -> Backend:
         """Give the default backend; the first call starts an embedded runtime, if none was set.
@@ -33,33 +42,40 @@ class DefaultBackend:
         Raises: BackendUnavailable, ModelError.
         """
         with self._lock:
-            if not self.is_ready:
-                self._backend = self._start()
-                self._is_ours = True
-                self._pid = os.getpid()
-            assert self._backend is not None
-            return self._backend
+            if self._given is not None:
+                return self._given
+            living = self._living()
+            if living is not None:
+                return living
+            self._drop()
+            self._own = own = self._start()
+            self._pid = os.getpid()
+            return own
 
     def set(self, backend: Backend | None) -> None:
         """Replace the default; None goes back to an embedded runtime on first use."""
         with self._lock:
-            old = self._backend if self._is_ours and self.is_ready else None
-            self._backend = backend
-            self._is_ours = False
-            self._pid = os.getpid()
-        if old is not None:
-            old.close()
+            self._given = backend
+            self._drop()
 
     def close(self) -> None:
         """Close the backend if it was started here; idempotent."""
-        self.set(None)
+        with self._lock:
+            self._drop()
 
-    def _start(self) -> Backend:
+    def _living(self) -> OwnBackend | None:
+        own = self._own
+        return own if own is not None and self._pid == os.getpid() and not own.is_lost else None
+
+    def _drop(self) -> None:
+        own, self._own = self._own, None
+        if own is not None and self._pid == os.getpid():
+            own.close()
+
+    def _start(self) -> OwnBackend:
         from .backends.embedded import EmbeddedBackend
 
-        backend = EmbeddedBackend()
-        atexit.register(self.close)
-        return backend
+        return EmbeddedBackend()
 
 
 # The one process-wide thing: `f.run()` with no backend has nowhere else to look.

@@ -16,7 +16,7 @@ from plait.interpreter.backend import (
     Session,
     SessionConfig,
 )
-from plait.interpreter.defaults import DefaultBackend
+from plait.interpreter.defaults import DefaultBackend, OwnBackend
 
 
 class Closable:
@@ -24,6 +24,7 @@ class Closable:
 
     def __init__(self) -> None:
         self.num_closed = 0
+        self.is_lost = False
 
     def capabilities(self) -> Capabilities:
         raise NotImplementedError
@@ -44,7 +45,7 @@ class Owner(DefaultBackend):
         super().__init__()
         self.started: list[Closable] = []
 
-    def _start(self) -> Backend:
+    def _start(self) -> OwnBackend:
         time.sleep(0.01)
         self.started.append(Closable())
         return self.started[-1]
@@ -73,6 +74,15 @@ def test_a_replaced_one_is_closed_and_a_foreign_one_is_not() -> None:
     owner.set(None)
     assert foreign.num_closed == 0
     assert owner.get() is owner.started[1]
+
+
+def test_one_that_died_is_started_again() -> None:
+    owner = Owner()
+    owner.get()
+    owner.started[0].is_lost = True
+    assert not owner.is_ready
+    assert owner.get() is owner.started[1]
+    assert owner.started[0].num_closed == 1
 
 
 def test_close_is_idempotent() -> None:
