@@ -1,7 +1,24 @@
-"""Matrix products with a model's weights. A device or format with its own kernel goes here."""
+"""Products with a model's weights. Where a device or format has its own kernel is decided here."""
 
 from __future__ import annotations
 
-from .reference import linear
+from torch import Tensor
 
-__all__ = ["linear"]
+from . import cpu, reference
+from .weights import Linear
+
+__all__ = ["Linear", "linear", "prepare"]
+
+
+def prepare(weight: Tensor, bias: Tensor | None = None) -> Linear:
+    """Lay `weight` [out, in] out for this machine, once; `weight` itself may then be dropped."""
+    if cpu.is_supported(weight):
+        return Linear(cpu.pack(weight), bias, is_packed=True)
+    return Linear(weight, bias, is_packed=False)
+
+
+def linear(x: Tensor, layer: Linear) -> Tensor:
+    """Multiply `x` [T, in] by the weight transposed, and add the bias; [T, out]."""
+    if layer.is_packed:
+        return cpu.linear(x, layer.weight, layer.bias)
+    return reference.linear(x, layer.weight, layer.bias)

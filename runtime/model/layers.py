@@ -11,19 +11,11 @@ from torch import Tensor
 
 from ...kernels import kv
 from ...kernels.attention import AttentionPlan, paged_attention
-from ...kernels.linear import linear
+from ...kernels.linear import Linear, linear, prepare
 from ...kernels.norm import rms_norm
 from ...kernels.rope import Rotation, apply_rope
 from .checkpoint import Checkpoint
 from .config import ModelConfig, RopeConfig
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """A matrix [out, in] and its bias [out]."""
-
-    weight: Tensor
-    bias: Tensor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ def read_layer(checkpoint: Checkpoint, index: int) -> Layer:
     def joined(*names: str) -> Linear:
         weight = checkpoint.stack([f"{at}{name}.weight" for name in names])
         biases = [f"{at}{name}.bias" for name in names]
-        return Linear(weight, checkpoint.stack(biases) if checkpoint.has(biases[0]) else None)
+        return prepare(weight, checkpoint.stack(biases) if checkpoint.has(biases[0]) else None)
 
     qk_norm = None
     if config.has_qk_norm:
@@ -84,15 +76,15 @@ def run_layer(
     normed = rms_norm(x, layer.input_norm, config.norm_eps)
     x = x + _attention(normed, layer, config, step, k_cache, v_cache)
     normed = rms_norm(x, layer.post_norm, config.norm_eps)
-    gate, up = linear(normed, layer.gate_up.weight, layer.gate_up.bias).chunk(2, dim=-1)
-    return x + linear(F.silu(gate).mul_(up), layer.down.weight, layer.down.bias)
+    gate, up = linear(normed, layer.gate_up).chunk(2, dim=-1)
+    return x + linear(F.silu(gate).mul_(up), layer.down)
 
 
 def _attention(
     x: Tensor, layer: Layer, config: ModelConfig, step: Step, k_cache: Tensor, v_cache: Tensor
 ) -> Tensor:
     heads, kv_heads = config.num_heads, config.num_kv_heads
-    qkv = linear(x, layer.qkv.weight, layer.qkv.bias).view(len(x), -1, config.head_dim)
+    qkv = linear(x, layer.qkv).view(len(x), -1, config.head_dim)
     qk, v = qkv[:, : heads + kv_heads], qkv[:, heads + kv_heads :]
     if layer.qk_norm is not None:
         qk = rms_norm(qk, layer.qk_norm, config.norm_eps)
@@ -103,7 +95,7 @@ def _attention(
     if len(step.copy_from):
         kv.copy(k_cache, v_cache, step.copy_from, step.copy_to)
     out = paged_attention(q, k_cache, v_cache, step.plan, config.head_dim**-0.5)
-    return linear(out.view(len(x), -1), layer.o.weight, layer.o.bias)
+    return linear(out.view(len(x), -1), layer.o)
 
 
 def inverse_frequencies(rope: RopeConfig, head_dim: int) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...kernels.linear import linear
+from ...kernels.linear import Linear, linear, prepare
 from ...kernels.norm import rms_norm
 from ..cache.kv import KVCache
 from .checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, TensorSource
@@ -23,7 +23,7 @@ class Llama:
     embedding: Tensor  # [vocab, hidden]
     layers: tuple[Layer, ...]
     norm: Tensor  # [hidden]
-    head: Tensor  # [vocab, hidden]
+    head: Linear  # [vocab, hidden]
     inv_freq: Tensor  # [head_dim / 2]
 
     def forward(self, step: Step, cache: KVCache) -> Tensor:
@@ -49,6 +49,6 @@ def read_llama(
         embedding=embedding,
         layers=tuple(read_layer(checkpoint, index) for index in range(config.num_layers)),
         norm=checkpoint.read(NORM),
-        head=embedding if config.is_tied else checkpoint.read(HEAD),
+        head=prepare(embedding if config.is_tied else checkpoint.read(HEAD)),
         inv_freq=inverse_frequencies(config.rope, config.head_dim).to(device),
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from plait.kernels.linear import prepare
 from plait.runtime.config import EngineConfig
 from plait.runtime.errors import ModelLoadError
 from plait.runtime.model import runner as runner_module
@@ -50,7 +51,7 @@ def shape(sliding_window: int | None = None, num_layers: int = 0) -> ModelConfig
 def no_layers(config: ModelConfig) -> Llama:
     table = torch.eye(11, 8)
     freq = inverse_frequencies(config.rope, 4)
-    return Llama(config, table, (), torch.ones(8), table, freq)
+    return Llama(config, table, (), torch.ones(8), prepare(table), freq)
 
 
 def limits_of(config: EngineConfig) -> tuple[int, int, int]:
