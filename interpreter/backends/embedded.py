@@ -56,15 +56,15 @@ class EmbeddedBackend:
         self._exit: ProcessExit | None = None
         self._remote: RemoteBackend | None = None
         self._folder = private_folder()
-        endpoint = f"ipc://{self._folder / SOCKET_NAME}"
+        self.endpoint = f"ipc://{self._folder / SOCKET_NAME}"
         try:
-            self._process = RuntimeProcess(["--listen", endpoint, *arguments], self._on_exit)
+            self._process = RuntimeProcess(["--listen", self.endpoint, *arguments], self._on_exit)
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise BackendUnavailable(f"the runtime process does not start: {error}") from error
         atexit.register(self.close)
         try:
-            self._connect(endpoint, start_timeout_s)
+            self._connect(start_timeout_s)
         except BaseException:
             self.close()
             raise
@@ -104,8 +104,8 @@ class EmbeddedBackend:
             raise BackendError("the runtime did not start")
         return self._remote
 
-    def _connect(self, endpoint: str, timeout_s: float) -> None:
-        remote = RemoteBackend(endpoint, connect_timeout_s=0)
+    def _connect(self, timeout_s: float) -> None:
+        remote = RemoteBackend(self.endpoint, connect_timeout_s=0)
         with self._lock:
             self._remote = remote
             ended = self._exit

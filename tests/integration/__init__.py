@@ -1,0 +1,1 @@
+"""Tests across processes; a package, so that they share their scripts."""
