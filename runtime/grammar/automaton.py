@@ -1,13 +1,12 @@
 """The automaton over bytes, made deterministic only where somebody looks.
 
-A state is its set of items, so it outlives the tables: these are caches, and are
-dropped when they grow too large.
+A state says by itself where a text may stand, so it outlives the tables: these are
+caches, and are dropped when they grow too large.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,35 +14,36 @@ import numpy as np
 import numpy.typing as npt
 
 from .budget import Budget
-from .positions import ACCEPT, Items, Positions
+from .positions import ACCEPT, Places, Positions, State
 from .utf8 import DEAD, WHOLE
 
 MAX_STATES = 20_000  # known at once: 20 MB of rows
-MAX_ITEMS = 2_000_000  # in all known states together: about 200 MB at the worst
+MAX_KEPT = 1_000_000  # positions and nodes in all known states together: under 100 MB
 LOOP_BYTES = 32  # a state that keeps this many bytes is worth the check for whole subtrees
 
 States: TypeAlias = npt.NDArray[np.int32]
 Table: TypeAlias = npt.NDArray[np.int32]
+Leads: TypeAlias = State  # not merged yet: nodes in no order, WHOLE among them
 
 
 @dataclass(slots=True)
 class _Tables:
     """What is known of the states: numbers, and rows for those that were looked at."""
 
-    numbers: dict[Items, int] = field(default_factory=dict)
-    states: list[Items] = field(default_factory=list)
-    num_items: int = 0
+    numbers: dict[State, int] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
+    num_parts: int = 0
     rows: Table = field(default_factory=lambda: np.empty((64, 256), np.int32))
     has_row: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(64, np.bool_))
     loops: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((64, 4), np.uint64))
     is_loop: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(64, np.bool_))
 
-    def number(self, items: Items) -> int:
-        found = self.numbers.get(items)
+    def number(self, state: State) -> int:
+        found = self.numbers.get(state)
         if found is None:
-            found = self.numbers[items] = len(self.states)
-            self.states.append(items)
-            self.num_items += len(items)
+            found = self.numbers[state] = len(self.states)
+            self.states.append(state)
+            self.num_parts += len(state)
             if found == len(self.has_row):
                 self._double()
         return found
@@ -59,7 +59,7 @@ class _Tables:
 class Automaton:
     """Steps from state to state over bytes. Not thread-safe: its grammar holds a lock."""
 
-    def __init__(self, positions: Positions, start: Items) -> None:
+    def __init__(self, positions: Positions, start: State) -> None:
         self.start = start
         self._positions = positions
         self._tables = _Tables()
@@ -67,21 +67,28 @@ class Automaton:
     @property
     def size_bytes(self) -> int:
         """Estimate the memory that is held."""
-        tables = self._tables
-        return tables.rows.nbytes + 100 * tables.num_items + 400 * len(self._positions)
+        tables, positions = self._tables, self._positions
+        parts = 100 * tables.num_parts + 60 * positions.num_kept
+        return tables.rows.nbytes + parts + 400 * len(positions)
+
+    def twin(self, state: State) -> State:
+        """Give a state that allows the same tokens, the same for all that are alike."""
+        return self._positions.twin(state)
 
     def trim(self) -> None:
-        """Forget the tables if they are too large. Numbers given before mean nothing after."""
+        """Forget what is known if it is too much. Numbers given before mean nothing after."""
         tables = self._tables
-        if len(tables.states) > MAX_STATES or tables.num_items > MAX_ITEMS:
+        num_kept = tables.num_parts + self._positions.num_kept
+        if len(tables.states) > MAX_STATES or num_kept > MAX_KEPT:
             self._tables = _Tables()
+            self._positions.forget()
 
-    def number(self, items: Items) -> int:
+    def number(self, state: State) -> int:
         """Give the number of a state, until the next `trim`."""
-        return self._tables.number(items)
+        return self._tables.number(state)
 
-    def state(self, number: int) -> Items:
-        """Give the items of a numbered state."""
+    def state(self, number: int) -> State:
+        """Give a numbered state."""
         return self._tables.states[number]
 
     def step_many(self, states: States, data: npt.NDArray[np.uint8], budget: Budget) -> States:
@@ -103,14 +110,18 @@ class Automaton:
             is_kept[places[strange.any(axis=1)]] = False
         return is_kept
 
-    def advance(self, items: Items, data: bytes, budget: Budget) -> Items | None:
+    def advance(self, state: State, data: bytes, budget: Budget) -> State | None:
         """Step over all of `data`; None if it leads nowhere."""
-        number = self.number(items)
         for byte in data:
-            number = int(self.row(number, budget)[byte])
-            if number == DEAD:
+            number = self.number(state)
+            if self._tables.has_row[number]:
+                after = int(self._tables.rows[number, byte])
+                state = () if after == DEAD else self.state(after)
+            else:  # one step is far less than the whole row
+                state = self._target(self._leads(state, byte), budget)
+            if not state:
                 return None
-        return self.state(number)
+        return state
 
     def row(self, number: int, budget: Budget) -> States:
         """Give the states [256] that the bytes lead to."""
@@ -120,27 +131,20 @@ class Automaton:
         return row
 
     def _build_row(self, number: int, budget: Budget) -> None:
-        budget.check_time("the next token's mask")
-        by_node = self._by_node(self.state(number))
-        row = np.full(256, DEAD, np.int32)
-        borders = sorted(self._borders(by_node))
-        known: dict[tuple[tuple[int, int], ...], int] = {}
+        state = self.state(number)
         nodes = self._positions.classes.nodes
-        for first, end in itertools.pairwise([*borders, 256]):
-            leads = tuple(
-                (node, nodes[node].table[first])
-                for node in by_node
-                if nodes[node].table[first] != DEAD
-            )
-            if not leads:
-                continue
-            if leads not in known:
-                known[leads] = self.number(self._target(leads, by_node))
-            row[first:end] = known[leads]
+        borders = set().union(*(nodes[node].borders for node, _ in state if node != ACCEPT))
+        row = np.full(256, DEAD, np.int32)
+        known: dict[Leads, int] = {}
+        for first, end in itertools.pairwise(sorted(borders)):
+            leads = self._leads(state, first)
+            if leads and leads not in known:
+                known[leads] = self.number(self._target(leads, budget))
+            row[first:end] = known[leads] if leads else DEAD
         self._keep_row(number, row)
 
     def _keep_row(self, number: int, row: States) -> None:
-        tables = self._tables  # numbering the targets may have made its arrays larger
+        tables = self._tables
         tables.rows[number] = row
         tables.has_row[number] = True
         stays = row == number
@@ -148,28 +152,23 @@ class Automaton:
             tables.loops[number] = np.packbits(stays, bitorder="little").view(np.uint64)
             tables.is_loop[number] = True
 
-    def _by_node(self, items: Items) -> dict[int, list[int]]:
-        """Give the positions that wait behind each place inside a character."""
-        found: dict[int, list[int]] = {}
-        size = len(self._positions)
-        for item in items:
-            if item != ACCEPT:
-                node, position = divmod(item, size)
-                found.setdefault(node, []).append(position)
-        return found
-
-    def _borders(self, by_node: Iterable[int]) -> set[int]:
-        """Give the bytes at which some node's table changes."""
+    def _leads(self, state: State, byte: int) -> Leads:
+        """Give where `byte` leads: the node it leads to, and the positions behind that."""
         nodes = self._positions.classes.nodes
-        return set().union(*(nodes[node].borders for node in by_node)) - {256}
+        steps = ((nodes[node].table[byte], p) for node, p in state if node != ACCEPT)
+        return tuple(step for step in steps if step[0] != DEAD)
 
-    def _target(self, leads: tuple[tuple[int, int], ...], by_node: dict[int, list[int]]) -> Items:
-        """Give the state that a byte leads to, if it leads from node to node as `leads` says."""
-        positions = self._positions
-        found: set[int] = set()
-        for node, after in leads:
-            if after == WHOLE:
-                found.update(*(positions.closure(p) for p in by_node[node]))
-            else:
-                found.update(positions.item(after, p) for p in by_node[node])
-        return frozenset(found)
+    def _target(self, leads: Leads, budget: Budget) -> State:
+        """Give the state that `leads` are together."""
+        parts: dict[int, list[Places]] = {}
+        for node, places in leads:
+            if node != WHOLE:
+                parts.setdefault(node, []).append(places)
+                continue
+            for root, ends in self._positions.after(places, budget):
+                parts.setdefault(root, []).append(ends)
+        return tuple((node, _union(parts[node])) for node in sorted(parts))
+
+
+def _union(sets: list[Places]) -> Places:
+    return sets[0] if len(sets) == 1 else frozenset().union(*sets)

@@ -68,12 +68,13 @@ class GrammarCompiler:
             message = f"{spec.kind}: longer than {MAX_SOURCE_LEN} characters"
             raise RequestError("grammar_budget", f"grammar too large: {message}")
         budget = Budget(self._timeout_s, self._max_states)
-        positions = Positions(ByteClasses(self._vocabulary.spellable), budget)
+        classes = ByteClasses(self._vocabulary.spellable)
+        positions = Positions(classes, budget, self._vocabulary.longest)
         start = positions.add("the constraint")
         finals = _build(spec, positions, start)
         automaton = Automaton(positions, positions.close(start, finals))
         grammar = AutomatonGrammar(automaton, self._vocabulary)
-        grammar.mask(automaton.start)
+        grammar.mask(automaton.start, budget)
         return grammar
 
     def _evict(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -83,6 +82,16 @@ def consumes(expr: Expr) -> bool:
             return consumes(item)
 
 
-def text(characters: Sequence[str]) -> Expr:
-    """Give the expression of one literal text."""
-    return Concat(tuple(Chars(((ord(c), ord(c)),)) for c in characters))
+def is_nullable(expr: Expr) -> bool:
+    """Say whether `expr` may match without taking a character."""
+    match expr:
+        case Chars():
+            return False
+        case Anchor():
+            return True
+        case Concat(parts):
+            return all(map(is_nullable, parts))
+        case Union(options):
+            return any(map(is_nullable, options))
+        case Repeat(item, low):
+            return low == 0 or is_nullable(item)

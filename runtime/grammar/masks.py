@@ -9,23 +9,23 @@ import numpy.typing as npt
 
 from .automaton import Automaton, States
 from .budget import Budget
-from .positions import ACCEPT, Items
+from .positions import State, is_accepting
 from .spec import Bitmask
 from .utf8 import DEAD
 from .vocabulary import Ints, Trie, Vocabulary
 
 
 def allowed_tokens(
-    vocabulary: Vocabulary, automaton: Automaton, items: Items, budget: Budget
+    vocabulary: Vocabulary, automaton: Automaton, state: State, budget: Budget
 ) -> Bitmask:
-    """Compute the bitmask of the tokens whose bytes all lead on from `items`.
+    """Compute the bitmask of the tokens whose bytes all lead on from `state`.
 
     Goes down the trie level by level, branches side by side, and drops those that die. A
     branch whose bytes all leave the state as it is counts at once, with all below it.
     """
     trie = vocabulary.trie
     nodes: Ints = np.zeros(1, np.int32)
-    states: States = np.array([automaton.number(items)], np.int32)
+    states: States = np.array([automaton.number(state)], np.int32)
     spans: list[tuple[Ints, Ints]] = []  # ranks allowed, [first, end)
     while len(nodes):
         is_whole = automaton.keeps(states, trie.below[nodes])
@@ -36,7 +36,7 @@ def allowed_tokens(
         states = automaton.step_many(states, trie.byte[nodes], budget)
         is_alive = states != DEAD
         nodes, states = nodes[is_alive], states[is_alive]
-    return vocabulary.pack(_fill(spans, len(vocabulary.ranked_ids)), ACCEPT in items)
+    return vocabulary.pack(_fill(spans, len(vocabulary.ranked_ids)), is_accepting(state))
 
 
 def _children(trie: Trie, nodes: Ints, states: States) -> tuple[Ints, States]:
@@ -61,19 +61,19 @@ class MaskCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._masks: OrderedDict[Items, Bitmask] = OrderedDict()
+        self._masks: OrderedDict[State, Bitmask] = OrderedDict()
         self.size_bytes = 0
 
-    def get(self, items: Items) -> Bitmask | None:
+    def get(self, state: State) -> Bitmask | None:
         """Give a mask that is kept, and count it as just used."""
-        found = self._masks.get(items)
+        found = self._masks.get(state)
         if found is not None:
-            self._masks.move_to_end(items)
+            self._masks.move_to_end(state)
         return found
 
-    def put(self, items: Items, mask: Bitmask) -> None:
+    def put(self, state: State, mask: Bitmask) -> None:
         """Keep a mask; drop those least recently used while there are too many."""
-        self._masks[items] = mask
+        self._masks[state] = mask
         self.size_bytes += mask.nbytes
         while self.size_bytes > self._max_bytes and len(self._masks) > 1:
             self.size_bytes -= self._masks.popitem(last=False)[1].nbytes

@@ -10,15 +10,15 @@ import numpy as np
 from .automaton import Automaton
 from .budget import Budget
 from .masks import MaskCache, allowed_tokens
-from .positions import ACCEPT, Items
+from .positions import WHOLE_TEXT, State, is_accepting
 from .spec import Bitmask
 from .utf8 import DEAD
 from .vocabulary import Vocabulary
 
 MASK_CACHE_BYTES = 32 << 20
-STEP_TIMEOUT_S = 1.0  # for one mask; the engine's step waits for it
+STEP_TIMEOUT_S = 0.5  # for one mask; the engine's step waits for it
 MAX_FORCED_BYTES = 4096  # looked ahead at once
-ENDED: Items = frozenset()  # after an end token: nothing follows
+ENDED: State = ()  # after an end token: nothing follows
 
 
 class AutomatonGrammar:
@@ -39,38 +39,42 @@ class AutomatonGrammar:
         """Start a matcher at the beginning of the text."""
         return AutomatonMatcher(self, _Place(self._automaton.start, None))
 
-    def mask(self, items: Items) -> Bitmask:
+    def mask(self, state: State, budget: Budget | None = None) -> Bitmask:
         """Give the bitmask at a state; not to be changed.
 
         Raises: RequestError (grammar_budget) if it takes too long.
         """
         with self._lock:
-            mask = self._masks.get(items)
+            alike = self._automaton.twin(state)
+            mask = self._masks.get(alike)
             if mask is None:
                 self._automaton.trim()
-                mask = allowed_tokens(self._vocabulary, self._automaton, items, _step_budget())
-                self._masks.put(items, mask)
+                budget = budget or _step_budget()
+                mask = allowed_tokens(self._vocabulary, self._automaton, alike, budget)
+                self._masks.put(alike, mask)
             return mask
 
-    def advance(self, items: Items, token_id: int) -> Items | None:
+    def advance(self, state: State, token_id: int) -> State | None:
         """Give the state after a token; None if it may not follow."""
         if token_id in self._vocabulary.eos_ids:
-            return ENDED if ACCEPT in items else None
+            return ENDED if is_accepting(state) else None
         data = self._vocabulary.bytes_of(token_id)
         if data is None:
             return None
         with self._lock:
             self._automaton.trim()
-            return self._automaton.advance(items, data, _step_budget())
+            return self._automaton.advance(state, data, _step_budget())
 
-    def forced(self, items: Items) -> bytes:
+    def forced(self, state: State) -> bytes:
         """Give the bytes that have no alternative, until there is one or the text may end."""
         found = bytearray()
         with self._lock:
             self._automaton.trim()
             budget = _step_budget()
-            number = self._automaton.number(items)
-            while ACCEPT not in self._automaton.state(number) and len(found) < MAX_FORCED_BYTES:
+            number = self._automaton.number(state)
+            while len(found) < MAX_FORCED_BYTES:
+                if is_accepting(self._automaton.state(number)):
+                    break
                 row = self._automaton.row(number, budget)
                 (leads,) = np.nonzero(row != DEAD)
                 if len(leads) != 1:
@@ -88,7 +92,7 @@ def _step_budget() -> Budget:
 class _Place:
     """A state, and the place before the token that led to it."""
 
-    items: Items
+    state: State
     before: _Place | None
 
 
@@ -101,14 +105,14 @@ class AutomatonMatcher:
 
     def fill_bitmask(self, row: Bitmask) -> None:
         """Overwrite `row` with the tokens that may come next; see GrammarMatcher."""
-        row[:] = 0 if self._place.items == ENDED else self._grammar.mask(self._place.items)
+        row[:] = 0 if self._place.state == ENDED else self._grammar.mask(self._place.state)
 
     def accept(self, token_id: int) -> bool:
         """Advance by a token; False, and no change, if the grammar does not allow it."""
-        items = self._grammar.advance(self._place.items, token_id)
-        if items is None:
+        state = self._grammar.advance(self._place.state, token_id)
+        if state is None:
             return False
-        self._place = _Place(items, self._place)
+        self._place = _Place(state, self._place)
         return True
 
     def rollback(self, num_tokens: int) -> None:
@@ -130,13 +134,13 @@ class AutomatonMatcher:
     @property
     def is_accepting(self) -> bool:
         """True where the text so far is a whole word of the grammar."""
-        return ACCEPT in self._place.items or self._place.items == ENDED
+        return self._place.state == ENDED or is_accepting(self._place.state)
 
     @property
     def is_finished(self) -> bool:
         """True where the text is whole and nothing can follow, or an end token was accepted."""
-        return self._place.items <= {ACCEPT}
+        return self._place.state in (ENDED, WHOLE_TEXT)
 
     def forced(self) -> bytes:
         """Give the bytes that must come next whatever the model says."""
-        return b"" if self.is_finished else self._grammar.forced(self._place.items)
+        return b"" if self.is_finished else self._grammar.forced(self._place.state)

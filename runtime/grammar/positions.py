@@ -11,40 +11,50 @@ from typing import TypeAlias, assert_never
 
 from ..errors import RequestError
 from .budget import Budget
-from .expr import Anchor, AnchorKind, Chars, Concat, Expr, Repeat, Union
+from .expr import Anchor, AnchorKind, Chars, Concat, Expr, Repeat, Union, is_nullable
 from .utf8 import DEAD, ByteClasses
 
-ACCEPT = -1  # the item of a state at which the text may end
+MAX_PLACES = 5_000  # in one state; a step costs milliseconds there
+ACCEPT = -1  # stands for a node in a state at which the text may end
 
-Items: TypeAlias = frozenset[int]  # places of the text so far; see `Positions.item`
+Places: TypeAlias = frozenset[int]  # positions
+# Where a text may stand: for each node inside a character (ascending) the positions that
+# the whole character leads to. Characters of many bytes so share their sets of positions.
+State: TypeAlias = tuple[tuple[int, Places], ...]
+WHOLE_TEXT: State = ((ACCEPT, frozenset()),)  # the text may end, and must
 
 _STARTS: tuple[AnchorKind, ...] = ("begin", "line_begin")
 _ENDS: tuple[AnchorKind, ...] = ("end", "last_line", "line_end")
 
 
+def is_accepting(state: State) -> bool:
+    """Say whether the text may end at `state`."""
+    return bool(state) and state[0][0] == ACCEPT
+
+
 class Positions:
     """A grammar's positions, edges over characters, and edges over nothing.
 
-    Trimmed by `close`: after it each item leads to an accepting place over bytes that
-    tokens can spell, so no set of items is a dead end.
+    Trimmed by `close`: after it each position leads to an accepting place over bytes that
+    tokens can spell, so no state is a dead end. `horizon` is the length of the
+    longest token: copies of a repeat that lie further than that from its ends are twins.
     """
 
-    def __init__(self, classes: ByteClasses, budget: Budget) -> None:
+    def __init__(self, classes: ByteClasses, budget: Budget, horizon: int) -> None:
         self.classes = classes
         self._budget = budget
+        self._horizon = horizon
+        self._twins: dict[int, int] = {}
         self._jumps: list[list[int]] = []
         self._edges: list[list[tuple[int, int]]] = []  # (root of a class, position)
         self._anchors: list[tuple[int, AnchorKind, int]] = []
         self._is_useful: list[bool] = []
         self._is_accepting: list[bool] = []
-        self._closures: dict[int, Items] = {}
+        self._after: dict[Places, State] = {}
+        self.num_kept = 0  # positions in what `after` keeps
 
     def __len__(self) -> int:
         return len(self._jumps)
-
-    def item(self, node: int, position: int) -> int:
-        """Give the number of "inside a character, at `node`, then `position`"."""
-        return node * len(self._jumps) + position
 
     def add(self, what: str) -> int:
         """Add a position, for the construct named `what`."""
@@ -86,22 +96,51 @@ class Positions:
 
     def _build_repeat(self, expr: Repeat, start: int) -> int:
         what = f"a repeat {{{expr.low},{'' if expr.high is None else expr.high}}}"
+        copies: list[range] = []
         for _ in range(expr.low):
-            start = self.build(expr.item, start, what)
+            start = self._build_copy(expr.item, start, what, copies)
         if expr.high is None:
-            loop = self.add(what)
-            self._jumps[start].append(loop)
-            self._jumps[self.build(expr.item, loop, what)].append(loop)
-            return loop
-        end = self.add(what)
-        for _ in range(expr.high - expr.low):
+            end = self.add(what)
             self._jumps[start].append(end)
-            start = self.build(expr.item, start, what)
-        self._jumps[start].append(end)
+            self._jumps[self.build(expr.item, end, what)].append(end)
+        else:
+            end = self.add(what)
+            for _ in range(expr.high - expr.low):
+                self._jumps[start].append(end)
+                start = self._build_copy(expr.item, start, what, copies)
+            self._jumps[start].append(end)
+        if not is_nullable(expr.item):
+            self._pair_twins(copies[: expr.low])
+            self._pair_twins(copies[expr.low :])
         return end
 
-    def close(self, start: int, finals: Iterable[int]) -> Items:
-        """Trim, resolve the anchors, and give the items at the beginning of the text.
+    def _build_copy(self, item: Expr, start: int, what: str, copies: list[range]) -> int:
+        first = len(self)
+        end = self.build(item, start, what)
+        copies.append(range(first, len(self)))
+        return end
+
+    def _pair_twins(self, copies: Sequence[range]) -> None:
+        """Note that copies far from the end look the same as the first, for a whole token.
+
+        Each copy takes a byte at least, so no token reaches past `horizon` copies.
+        """
+        for copy in copies[1 : max(1, len(copies) - self._horizon)]:
+            self._twins.update(zip(copy, copies[0], strict=True))
+
+    def twin(self, state: State) -> State:
+        """Give a state that allows the same tokens, the same for all states alike."""
+        if not self._twins:
+            return state
+        return tuple((node, frozenset(map(self._first_twin, places))) for node, places in state)
+
+    def _first_twin(self, position: int) -> int:
+        while position in self._twins:
+            position = self._twins[position]
+        return position
+
+    def close(self, start: int, finals: Iterable[int]) -> State:
+        """Trim, resolve the anchors, and give the state at the beginning of the text.
 
         Raises: RequestError (bad_grammar) if no text matches, or an anchor is refused.
         """
@@ -115,36 +154,51 @@ class Positions:
         self._is_useful = self._reach(accepting, [(b, a) for a, b in (*jumps, *steps)])
         self._check_lines(jumps, starts, ends)
         first = self._reach([start], [*jumps, *starts])
-        items = {i for p, is_in in enumerate(first) if is_in for i in self._items(p)}
         empty = self._reach([start], [*jumps, *starts, *ends])
-        if any(empty[p] for p in finals):
-            items.add(ACCEPT)
-        if not items:
+        reached = [p for p, is_in in enumerate(first) if is_in]
+        state = self._state(reached, may_end=any(empty[p] for p in finals))
+        if not state:
             message = "no text matches the constraint, or no token spells one"
             raise RequestError("bad_grammar", message)
-        return frozenset(items)
+        return state
 
-    def closure(self, position: int) -> Items:
-        """Give the items at `position`, which a whole character led to."""
-        found = self._closures.get(position)
+    def after(self, places: Places, budget: Budget) -> State:
+        """Give the state once a whole character led to `places`. Kept until `forget`."""
+        found = self._after.get(places)
         if found is None:
-            found = self._closures[position] = frozenset(self._close(position))
+            budget.check_time("the next token's mask")
+            found = self._spread(places)
+            size = sum(len(ends) for _, ends in found)
+            if size > MAX_PLACES:
+                message = (
+                    f"a text can stand in more than {MAX_PLACES} places of its repeats at once"
+                )
+                raise RequestError("grammar_budget", f"grammar too large: {message}")
+            self._after[places] = found
+            self.num_kept += len(places) + size
         return found
 
-    def _close(self, position: int) -> Iterable[int]:
-        stack, seen = [position], {position}
-        if self._is_accepting[position]:
-            yield ACCEPT
+    def forget(self) -> None:
+        """Drop what `after` keeps."""
+        self._after.clear()
+        self.num_kept = 0
+
+    def _spread(self, places: Places) -> State:
+        """Follow the jumps from `places`, and give all that can be read there."""
+        stack, seen = list(places), set(places)
         while stack:
-            place = stack.pop()
-            yield from self._items(place)
-            fresh = [p for p in self._jumps[place] if p not in seen]
+            fresh = [p for p in self._jumps[stack.pop()] if p not in seen]
             seen.update(fresh)
             stack.extend(fresh)
+        return self._state(seen, may_end=any(self._is_accepting[p] for p in places))
 
-    def _items(self, position: int) -> Iterable[int]:
-        edges = self._edges[position]
-        return (self.item(root, end) for root, end in edges if self._is_useful[end])
+    def _state(self, positions: Iterable[int], *, may_end: bool) -> State:
+        ends: dict[int, set[int]] = {ACCEPT: set()} if may_end else {}
+        for position in positions:
+            for root, end in self._edges[position]:
+                if self._is_useful[end]:
+                    ends.setdefault(root, set()).add(end)
+        return tuple((root, frozenset(ends[root])) for root in sorted(ends))
 
     def _reach(self, starts: Iterable[int], arrows: Sequence[tuple[int, int]]) -> list[bool]:
         """Say for each position whether some of `starts` leads there along `arrows`."""

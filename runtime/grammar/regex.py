@@ -51,7 +51,7 @@ def parse(source: str) -> Expr:
         return _Reader(source).read(tree, int(tree.state.flags))
     except re.error as e:
         raise bad_regex(source, e.msg, e.pos) from e
-    except OverflowError as e:
+    except (OverflowError, Warning) as e:  # warnings: only where they are made errors
         raise bad_regex(source, str(e), None) from e
     except RecursionError as e:
         message = f"grammar too large: the regex of {len(source)} characters is nested too deeply"

@@ -21,7 +21,11 @@ class GrammarSpec:
 
 
 class GrammarMatcher(Protocol):
-    """Where one sequence stands in a grammar. Cheap; one a sequence."""
+    """Where one sequence stands in a grammar. Cheap; one a sequence.
+
+    `fill_bitmask`, `accept` and `forced` may raise RequestError (grammar_budget) where a
+    grammar turns out too large only as it is followed; the matcher is unchanged then.
+    """
 
     def fill_bitmask(self, row: Bitmask) -> None:
         """Overwrite `row`: bits of the tokens that may come next, end tokens included

@@ -54,6 +54,7 @@ class Vocabulary:
         self._bytes = {i: data for data, i in usable}
         self.ranked_ids = np.array([i for _, i in usable], np.int64)
         self.trie = _build_trie([data for data, _ in usable])
+        self.longest = max((len(data) for data, _ in usable), default=0)  # bytes
         self.spellable = frozenset(b"".join(data for data, _ in usable))
 
     @property
@@ -77,7 +78,7 @@ class Vocabulary:
 def _build_trie(tokens: list[bytes]) -> Trie:
     """Build the trie of sorted, non-empty tokens, one level at a time."""
     lengths = np.array([len(t) for t in tokens], np.int64)
-    data = np.frombuffer(b"".join(tokens), np.uint8)
+    data = np.array(bytearray(b"".join(tokens)), np.uint8)
     offsets = np.cumsum(lengths) - lengths
     node_of = np.zeros(len(tokens), np.int64)  # by rank, at the depth reached
     levels: list[tuple[Bytes, Ints, Ints, Ints, Ints]] = []
