@@ -24,18 +24,32 @@ def load_model(path: Path, config: EngineConfig) -> Model:
 
     Raises: ModelLoadError, naming the file and the key or tensor that is wrong.
     """
+    device = _device(config.device)
     tokenizer = load_tokenizer(path)
     with opened(path) as weights:
         try:
             shape = read_config(weights.config)
             _check_vocabulary(tokenizer, shape.vocab_size)
             choose_context(shape, config)  # refuses before the weights are read
-            device = torch.device(config.device)
             llama = read_llama(shape, weights, _DTYPES[config.dtype], device)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
         digest = _digest(weights.digest, tokenizer.digest, config.dtype)
     return Model(path.name, digest, tokenizer, TorchRunner(llama, config))
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError as e:
+        raise ModelLoadError(f"device {name!r} is unknown; give cpu, cuda or cuda:N") from e
+    if device.type not in ("cpu", "cuda"):
+        raise ModelLoadError(f"device {name!r} is not supported; give cpu, cuda or cuda:N")
+    if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
+        raise ModelLoadError(
+            f"device {name!r}: torch finds {torch.cuda.device_count()} CUDA devices; give cpu"
+        )
+    return device
 
 
 def _located(path: Path, message: str) -> str:

@@ -102,7 +102,11 @@ def choose_context(model: ModelConfig, config: EngineConfig) -> int:
 
     Raises: ModelLoadError if a layer of the model would not see all of it.
     """
-    longest = min(config.max_context or model.max_positions, model.max_positions)
+    longest = model.max_positions
+    if config.max_context is not None:
+        longest = min(longest, config.max_context)
+    if longest < 1:
+        raise ModelLoadError(f"max_context={longest}: a context has 1 token or more")
     if model.sliding_window is not None and model.sliding_window < longest:
         raise ModelLoadError(
             f"sliding_window={model.sliding_window} is not supported for a context of {longest}; "

@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from plait.kernels.attention import paged_attention, plan_attention
@@ -109,6 +111,16 @@ def test_a_row_does_not_depend_on_its_company() -> None:
         )
         alone = paged_attention(case.q[begin : begin + new], case.k, case.v, plan, 0.3)
         torch.testing.assert_close(together[begin : begin + new], alone, rtol=0, atol=1e-5)
+
+
+@settings(derandomize=True, max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 90)), min_size=1, max_size=7),
+    st.sampled_from([1, 16, 32]),
+)
+def test_any_mix_equals_its_definition(spans: list[tuple[int, int]], block_size: int) -> None:
+    case = Case([(new, old + new) for new, old in spans], block_size)
+    assert relative_rms(case.fast(), case.slow()) < 1e-6
 
 
 def test_sequences_may_share_blocks() -> None:

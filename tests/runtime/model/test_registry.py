@@ -99,6 +99,12 @@ def test_a_fault_is_named_with_its_folder(
     assert str(folder) in str(caught.value)
 
 
+@pytest.mark.parametrize("device", ["tpu", "mps", "cuda:99"])
+def test_a_device_that_is_not_there_is_named(folder: Path, device: str) -> None:
+    with pytest.raises(ModelLoadError, match=device):
+        load_model(folder, EngineConfig(device=device))
+
+
 @pytest.mark.slow
 def test_the_default_model_is_loaded_in_its_own_numbers() -> None:
     stored = Store(default_home()).find(DEFAULT_MODEL)

@@ -65,6 +65,11 @@ def test_the_context_is_the_smaller_of_the_models_and_the_configs() -> None:
     assert choose_context(shape(), EngineConfig(max_context=4000)) == 100
 
 
+def test_an_empty_context_is_refused() -> None:
+    with pytest.raises(ModelLoadError, match="max_context=0"):
+        choose_context(shape(), EngineConfig(max_context=0))
+
+
 def test_a_window_is_refused_where_it_would_act() -> None:
     with pytest.raises(ModelLoadError, match=r"sliding_window=64.*max_context to 64"):
         choose_context(shape(64), EngineConfig())
