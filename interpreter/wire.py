@@ -18,7 +18,7 @@ from ..runtime.errors import LinkError, RequestError
 from ..runtime.protocol import MAX_PAYLOAD_BYTES
 from .backend import Capabilities, Delta, Done, Failed, NodeEvent, SessionConfig, Started
 
-MAX_NODES: Final = 100_000  # in one segment
+MAX_NODES: Final = 2000  # in one message: the worker's loop must not be held up
 EVENTS_BYTES: Final = 256 * 2**10  # larger lists of events are split
 
 _Payload = TypeVar("_Payload")

@@ -44,7 +44,8 @@ def serve(
     with contextlib.ExitStack() as stack:
         lifetime.stop_while_starting()
         if watch_parent:
-            _watch_parent(stack, listen_at)
+            lifetime.watch_parent(lambda: _tidy(listen_at))
+            stack.callback(_tidy, listen_at)
         try:
             listener = listen(listen_at, Path(keys) if keys is not None else None)
             stack.callback(listener.close)
@@ -104,17 +105,15 @@ def _scripted(target: str, config: EngineConfig) -> Model:
     )
 
 
-def _watch_parent(stack: contextlib.ExitStack, listen_at: str | None) -> None:
-    """Stop with the parent, and tidy up its private folder if it could not."""
-    lifetime.watch_parent()
-    if listen_at is not None:
-        folder = Path(listen_at.removeprefix("ipc://")).parent
-        stack.callback(_remove_if_empty, folder)
-
-
-def _remove_if_empty(folder: Path) -> None:
+def _tidy(listen_at: str | None) -> None:
+    """Remove an embedded runtime's private folder, which its parent may not be there to do."""
+    if listen_at is None or not listen_at.startswith("ipc://"):
+        return
+    path = Path(listen_at.removeprefix("ipc://"))
     with contextlib.suppress(OSError):
-        folder.rmdir()
+        for name in (path.name, f"{path.name}.lock"):
+            path.with_name(name).unlink(missing_ok=True)
+        path.parent.rmdir()  # only if nothing else is in it
 
 
 def _tell_parent(error: Exception) -> None:

@@ -13,7 +13,14 @@ from ...lang.graph import Node
 from ...runtime.errors import LinkError, RequestError
 from ...runtime.serve.link import Link
 from ..backend import Capabilities, Done, Failed, Listener, NodeEvent, SessionConfig
-from ..wire import decode_capabilities, decode_events, encode_config, encode_ids, encode_nodes
+from ..wire import (
+    MAX_NODES,
+    decode_capabilities,
+    decode_events,
+    encode_config,
+    encode_ids,
+    encode_nodes,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -114,8 +121,10 @@ class RemoteSession:
 
     def submit(self, nodes: Sequence[Node]) -> None:
         """Add a segment; each of its nodes gets exactly one terminal event."""
-        if not nodes:
-            return
+        for first in range(0, len(nodes), MAX_NODES):
+            self._submit(nodes[first : first + MAX_NODES])
+
+    def _submit(self, nodes: Sequence[Node]) -> None:
         ids = [node.id for node in nodes]
         try:
             payload = encode_nodes(nodes)

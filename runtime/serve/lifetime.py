@@ -20,18 +20,18 @@ FORCE_S: Final = 3.0  # how long an orderly stop may take once the parent is gon
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def watch_parent() -> None:
+def watch_parent(tidy: Callable[[], None]) -> None:
     """Signal PARENT_GONE to this process once its standard input closes.
 
     Whoever started it holds the other end of that pipe; the kernel closes it, however that
-    process ends. If this process does not stop then, it is ended by force. The standard
-    input itself is left to nobody else.
+    process ends. If this process does not stop in time then, it calls `tidy` and ends by
+    force. The standard input itself is left to nobody else.
     """
     descriptor = os.dup(0)
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     thread = threading.Thread(
-        target=_wait_for_end, args=(descriptor,), name="plait-parent", daemon=True
+        target=_wait_for_end, args=(descriptor, tidy), name="plait-parent", daemon=True
     )
     thread.start()
     if sys.platform == "linux":  # sooner than the pipe, if a sibling process holds that open
@@ -65,9 +65,10 @@ def stop_by(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, on_signal, number)
 
 
-def _wait_for_end(descriptor: int) -> None:
+def _wait_for_end(descriptor: int, tidy: Callable[[], None]) -> None:
     while os.read(descriptor, 4096):
         pass
     os.kill(os.getpid(), PARENT_GONE)
     time.sleep(FORCE_S)
+    tidy()
     os._exit(128 + PARENT_GONE)

@@ -181,6 +181,16 @@ def test_a_segment_that_the_runtime_refuses_fails_its_nodes_alone(backend: Remot
     assert {event.node for event in failed} == {1, 2}
 
 
+def test_a_large_segment_goes_in_pieces(backend: RemoteBackend) -> None:
+    heard = Heard()
+    session = backend.open(config(), heard.listen, heard.on_lost)
+    nodes = [Node(i, Text("x"), i - 1 if i else None) for i in range(4500)]
+    session.submit([*nodes, Node(4500, Gen("x"), 4499)])
+    done = heard.wait_for(4501)[-1]
+    assert isinstance(done, Done)
+    assert done.text == "4500 letters"
+
+
 def test_an_argument_without_meaning_fails_its_node(backend: RemoteBackend) -> None:
     heard = Heard()
     session = backend.open(config(), heard.listen, heard.on_lost)
