@@ -44,9 +44,9 @@ format: .venv/.dev  ## Rewrite the files as ruff wants them
 
 bench: .venv/.installed  ## Run the benchmarks of the runtime and check their goals
 	@$(BIN)/plait pull smollm2
-	$(BIN)/python benchmarks/prefix_sharing.py --check
-	$(BIN)/python benchmarks/decode_batch.py --check
-	$(BIN)/python benchmarks/startup.py --check
+	$(BIN)/python -m benchmarks.prefix_sharing --check
+	$(BIN)/python -m benchmarks.decode_batch --check
+	$(BIN)/python -m benchmarks.startup --check
 
 clean:  ## Remove the virtual environment and the caches of the tools
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

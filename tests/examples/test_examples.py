@@ -88,9 +88,11 @@ def backend(case: Case) -> Iterator[Backend]:
 
 
 def transcript(result: plait.Result) -> str:
-    """Everything that a run shows: its text and its variables."""
+    """Everything that a run shows: its text, its variables, and what each branch wrote."""
     lines = [result.text(), "", "--- variables"]
     lines += [f"{name} = {result[name]!r}" for name in sorted(result.variables)]
+    lines += ["", "--- outputs"]
+    lines += [f"[{out.branch}] {out.variable} = {out.value!r}" for out in result.outputs()]
     return "\n".join(lines) + "\n"
 
 
