@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from ..lang.errors import InvalidArgument, UnknownVariable
@@ -14,6 +15,15 @@ from .backend import Done, NodeMeta, NodeUsage
 from .driver import LiveDriver
 
 Gathered: TypeAlias = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one gen or select wrote; `branch` is its branch's path, "" for the body itself."""
+
+    branch: str
+    variable: str | None
+    value: str
 
 
 class Result:
@@ -87,6 +97,15 @@ class Result:
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
+
+    def outputs(self) -> tuple[Written, ...]:
+        """Give every gen and select of the run, those of all branches, in order of recording."""
+        driver = self._ready()
+        return tuple(
+            Written(node.branch, node.op.name, driver.value(node.id))
+            for node in self._tape.nodes
+            if isinstance(node.op, Gen | Select)
+        )
 
     def meta(self, name: str) -> NodeMeta:
         """Give finish reason, probabilities and usage of a variable of the body itself."""

@@ -22,10 +22,13 @@ _log = logging.getLogger(__name__)
 class LocalBackend:
     """Runs programs on a model in this process: an engine's thread and an executor's.
 
-    Both are daemons, so a forgotten `close` does not keep the process alive.
+    Both are daemons, so a forgotten `close` does not keep the process alive. `engine` is one
+    to take over in place of a new one.
     """
 
-    def __init__(self, model: Model, config: EngineConfig) -> None:
+    def __init__(
+        self, model: Model, config: EngineConfig, engine: EngineThread | None = None
+    ) -> None:
         self._capabilities = Capabilities(
             model=model.name,
             max_context=model.runner.limits.max_context,
@@ -34,7 +37,7 @@ class LocalBackend:
         self._lock = threading.Lock()
         self._sessions: set[_LocalSession] = set()  # open ones
         self._is_closed = False
-        self._engine = EngineThread(model, config)
+        self._engine = EngineThread(model, config) if engine is None else engine
         self._mailbox = Mailbox("plait-executor", self._on_fault)
         self._executor = Executor(self._engine, self._mailbox.post)
 
