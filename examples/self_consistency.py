@@ -23,7 +23,7 @@ def reason(s: State, question: str) -> None:
     s += f"{SHOT}Q: {question}\nA:"
     samples = s.fork(NUM_SAMPLES)
     for sample in samples:
-        sample += gen("why", max_tokens=48, stop=["The answer is", "\n"], temperature=0.7)
+        sample += gen("why", max_tokens=48, stop=[" The answer is", "\n"], temperature=0.7)
         sample += " The answer is " + gen("answer", regex="[0-9]{1,4}", temperature=0)
     samples.join()
 

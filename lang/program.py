@@ -110,6 +110,13 @@ class Program:
         """Give the names of the arguments without a default."""
         return tuple(name for name, p in self._signature.parameters.items() if _is_required(p))
 
+    def annotation(self, name: str) -> str:
+        """Give the name of the type that a parameter is annotated with, "" if with none."""
+        parameter = self._signature.parameters.get(name)
+        if parameter is None or parameter.annotation is parameter.empty:
+            return ""
+        return str(getattr(parameter.annotation, "__name__", parameter.annotation))
+
     def __call__(self, state: State, /, *args: object, **kwargs: object) -> object:
         """Run the body on the state of a running program, as a part of it."""
         if not isinstance(state, State):

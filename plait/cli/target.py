@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -65,9 +64,7 @@ def _parse_json(word: str, text: str) -> object:
 
 
 def _convert(program: Program, name: str, text: str) -> object:
-    parameter = inspect.signature(program.body).parameters.get(name)
-    annotation = str(parameter.annotation) if parameter is not None else ""
-    kind = annotation.removeprefix("<class '").removesuffix("'>")
+    kind = program.annotation(name)
     try:
         if kind == "int":
             return int(text)

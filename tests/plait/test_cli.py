@@ -40,7 +40,7 @@ def test_every_command_has_help_with_an_example(
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
-    assert f"plait {command}" in capsys.readouterr().out.split("example")[-1]
+    assert f"plait {command}" in capsys.readouterr().out.partition("\nexample")[2]
 
 
 @pytest.mark.parametrize(
