@@ -12,7 +12,9 @@ from .compiling import CompilerThread, Grammars
 from .config import EngineConfig
 from .engine import Engine
 from .errors import RequestError
+from .grammar.compiler import GrammarCompiler
 from .grammar.spec import CompiledGrammar
+from .grammar.vocabulary import Vocabulary
 from .metrics import EngineStats
 from .model.interface import Model
 from .sequence import Output, Request, ScoreRequest
@@ -187,9 +189,6 @@ class EngineThread:
 
 
 def _default_grammars(model: Model, config: EngineConfig) -> Grammars:
-    from .grammar.compiler import GrammarCompiler
-    from .grammar.vocabulary import Vocabulary
-
     tokenizer, width = model.tokenizer, model.runner.limits.logits_width
     vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids, width)
     return GrammarCompiler(vocabulary, config.grammar_timeout_s, config.grammar_max_states)

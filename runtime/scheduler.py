@@ -6,8 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from .cache.blocks import BlockPool
+from .cache.match import Inserted, Match
 from .cache.node import Node
-from .cache.radix import Inserted, Match, RadixCache
+from .cache.radix import RadixCache
 from .config import EngineConfig
 from .sequence import Int32, Sequence
 

@@ -60,6 +60,39 @@ class Node:
                 best, num_shared = self.children[key], shared
         return best, num_shared
 
+    def split(self, num_blocks: int, block_size: int) -> Node:
+        """Cut after `num_blocks`; give the new upper part, which takes this node's place.
+
+        This node is the lower part, so its handles stay valid; their locks count above too.
+        """
+        assert self.parent is not None
+        cut = num_blocks * block_size
+        upper = Node(
+            self.tokens[:cut],
+            self.blocks[:num_blocks],
+            self.parent,
+            is_written=self.is_written,
+            lock_count=self.lock_count,
+            stamp=self.stamp,
+        )
+        self.parent.children[self.key(block_size)] = upper
+        self.tokens, self.blocks, self.parent = self.tokens[cut:], self.blocks[num_blocks:], upper
+        upper.add(self, block_size)
+        return upper
+
+    def absorb(self, above: list[Node], block_size: int) -> None:
+        """Take in the nodes right above, from the nearest up, each with one child."""
+        top = above[-1]
+        assert top.parent is not None
+        top.parent.remove(top, block_size)
+        chain = [*reversed(above), self]
+        self.tokens = np.concatenate([node.tokens for node in chain])
+        self.blocks = np.concatenate([node.blocks for node in chain])
+        self.parent, self.stamp = top.parent, top.stamp
+        top.parent.add(self, block_size)
+        for node in above:
+            node.is_dead, node.children = True, {}
+
     def __repr__(self) -> str:
         kind = "tail" if self.is_tail else "node"
         return f"<{kind} {len(self.tokens)} tokens, lock {self.lock_count}>"

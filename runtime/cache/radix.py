@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..errors import InvariantError
@@ -11,42 +9,10 @@ from ..sequence import Int32
 from .audit import check_tree
 from .blocks import BlockPool
 from .leaves import LeafQueue
+from .match import Inserted, Match, Partial
 from .node import TOKEN_BYTES, Node, common_len
 
 _NO_TOKENS: Int32 = np.empty(0, np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """A match that ends inside a block: `num_tokens` of `block` can be copied.
-
-    Lock `node` until the copy is made.
-    """
-
-    node: Node
-    block: int
-    num_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The longest cached prefix: whole blocks, then perhaps some tokens of one more.
-
-    `blocks` stay what they are while `node` is locked.
-    """
-
-    node: Node
-    blocks: Int32
-    num_tokens: int  # in whole blocks
-    partial: Partial | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Inserted:
-    """The deepest node that covers what was inserted, and the blocks that were there before."""
-
-    node: Node
-    blocks: Int32
 
 
 class RadixCache:
@@ -197,7 +163,9 @@ class RadixCache:
         while (upper := chain[-1].parent) is not None and _is_joinable(upper, chain[-1]):
             chain.append(upper)
         if len(chain) > 1:
-            self._join(chain)
+            lower.absorb(chain[1:], self.block_size)
+            self._num_nodes -= len(chain) - 1
+            self._leaves.push(lower)
 
     def reset(self) -> None:
         """Empty the tree. Raises: InvariantError by way of the pool; locks must be gone."""
@@ -246,20 +214,8 @@ class RadixCache:
         return root
 
     def _split(self, node: Node, num_blocks: int) -> Node:
-        """Cut a node in two; the new upper part takes its place, the lower keeps its handles."""
-        assert node.parent is not None
-        cut = num_blocks * self.block_size
-        upper = Node(
-            node.tokens[:cut],
-            node.blocks[:num_blocks],
-            node.parent,
-            is_written=node.is_written,
-            lock_count=node.lock_count,
-            stamp=node.stamp,
-        )
-        node.parent.children[node.key(self.block_size)] = upper
-        node.tokens, node.blocks, node.parent = node.tokens[cut:], node.blocks[num_blocks:], upper
-        upper.add(node, self.block_size)
+        """Cut a node in two; give the upper part."""
+        upper = node.split(num_blocks, self.block_size)
         self._num_nodes += 1
         if not upper.is_written:
             self._planned.append(upper)
@@ -291,23 +247,8 @@ class RadixCache:
     def _insert_tail(self, node: Node, tokens: Int32, block: Int32, is_written: bool) -> Node:
         _, shared = node.closest(tokens.tobytes())
         if shared == len(tokens):
-            return self._tails.get(int(block[0]), node)
+            return node
         return self._grow(node, tokens, block, is_written)
-
-    def _join(self, chain: list[Node]) -> None:
-        """Let the lowest node of `chain` take in those above it."""
-        lower, top = chain[0], chain[-1]
-        above = top.parent
-        assert above is not None
-        above.remove(top, self.block_size)
-        lower.tokens = np.concatenate([n.tokens for n in reversed(chain)])
-        lower.blocks = np.concatenate([n.blocks for n in reversed(chain)])
-        lower.parent, lower.stamp = above, max(n.stamp for n in chain)
-        above.add(lower, self.block_size)
-        for node in chain[1:]:
-            node.is_dead, node.children = True, {}
-        self._num_nodes -= len(chain) - 1
-        self._leaves.push(lower)
 
     def _truncate(self, leaf: Node, num_blocks: int) -> None:
         """Free the end of an unlocked leaf, all of it if `num_blocks` is 0."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +14,11 @@ from plait.runtime.cache.blocks import BlockPool
 from plait.runtime.cache.radix import RadixCache
 from plait.runtime.config import EngineConfig
 from plait.runtime.engine import Engine
+from plait.runtime.model.interface import Runner
 from plait.runtime.model.scripted import scripted_model
 from plait.runtime.scheduler import MAX_SKIPS, Plan, Scheduler
 from plait.runtime.sequence import (
+    Batch,
     Int32,
     Ints,
     Output,
@@ -61,6 +64,10 @@ cases = st.builds(
 )
 
 
+def say(text: str) -> str:
+    return f"<{text[-7:]}>"
+
+
 def request_of(index: int, prompt: str, num_output: int) -> Request | ScoreRequest:
     name = f"r{index}"
     if num_output % 5 == 4 and len(prompt) > 2:
@@ -78,7 +85,7 @@ def answer(output: Output, text: str) -> tuple[object, ...]:
 
 def alone(request: Request | ScoreRequest) -> tuple[object, ...]:
     """Answer one request on an engine without limits and without a cache."""
-    model = scripted_model(lambda t: f"<{t[-7:]}>", num_blocks=64, max_context=1024)
+    model = scripted_model(say, num_blocks=64, max_context=1024)
     engine = Engine(model, EngineConfig(token_budget=2000, is_prefix_caching=False))
     engine.add(request)
     text = ""
@@ -89,6 +96,20 @@ def alone(request: Request | ScoreRequest) -> tuple[object, ...]:
                 return answer(output, text)
 
 
+class Frail:
+    """A runner that fails in some steps, before it has stored anything."""
+
+    def __init__(self, runner: Runner, run: Run) -> None:
+        self.limits = runner.limits
+        self._runner = runner
+        self._run = run
+
+    def run(self, batch: Batch) -> torch.Tensor:
+        if self._run.step in self._run.case.failing_steps:
+            raise OSError("the device is gone")
+        return self._runner.run(batch)
+
+
 class Run:
     """Plays a case, and checks after each step."""
 
@@ -96,10 +117,10 @@ class Run:
         self.case = case
         self.step = 0
         num_blocks = max(case.num_blocks * 16 // case.block_size, 2)
-        self.is_failing = False
         model = scripted_model(
-            self.script, block_size=case.block_size, num_blocks=num_blocks, max_context=1024
+            say, block_size=case.block_size, num_blocks=num_blocks, max_context=1024
         )
+        model = replace(model, runner=Frail(model.runner, self))
         config = EngineConfig(token_budget=case.budget, max_running=case.max_running)
         self.engine = Engine(model, config)
         self.pool_tokens = num_blocks * case.block_size
@@ -107,11 +128,6 @@ class Run:
         self.last: dict[str, Output] = {}
         self.added: dict[str, Request | ScoreRequest] = {}
         self.aborted: set[str] = set()
-
-    def script(self, text: str) -> str:
-        if self.step in self.case.failing_steps:
-            raise OSError("the device is gone")
-        return f"<{text[-7:]}>"
 
     def play(self) -> None:
         while self.engine.has_work or self.step <= 13:
@@ -214,6 +230,20 @@ def test_a_follower_starts_where_the_leader_will_have_written() -> None:
     assert len(plan.copies) == 2
 
 
+def test_the_source_of_a_copy_is_locked_until_the_step_is_done() -> None:
+    bench = Bench()
+    old = bench.wait("old", range(6))
+    bench.step()
+    bench.scheduler.release(old)
+    assert bench.cache.num_locked == 0
+    bench.wait("new", [*range(6), 60])
+    plan = bench.scheduler.schedule()
+    assert len(plan.copies) == 2
+    assert bench.cache.num_locked == 3  # the shared block, the source, and the copy
+    bench.scheduler.commit(plan)
+    assert bench.cache.num_locked == 2
+
+
 def test_a_copy_of_a_copy_reads_the_first_source() -> None:
     bench = Bench(token_budget=100)
     bench.wait("old", range(6))
@@ -252,6 +282,7 @@ def test_the_newest_is_preempted_and_comes_back_first() -> None:
         preempted = bench.step().preempted
     assert [s.request_id for s in preempted] == ["new"]
     assert [s.request_id for s in bench.scheduler.waiting] == ["new", "later"]
+    assert preempted[0].num_computed == preempted[0].num_published == len(preempted[0].blocks) == 0
 
 
 def test_a_sequence_is_overtaken_a_bounded_number_of_times() -> None:
