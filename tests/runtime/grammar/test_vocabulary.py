@@ -1,0 +1,61 @@
+"""The trie of the tokens, and bitmasks at the borders of their words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.runtime.grammar.vocabulary import Vocabulary
+
+
+def ids(mask: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> list[int]:
+    return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 256, 257, 288])
+def test_masks_have_a_bit_for_each_id_of_the_width_and_no_more(width: int) -> None:
+    vocabulary = Vocabulary([bytes((i % 256,)) for i in range(300)], (0, 299, -1), width)
+    num_tokens = len(vocabulary.ranked_ids)
+    everything = vocabulary.pack(np.ones(num_tokens, np.bool_), with_eos=True)
+    assert everything.shape == (vocabulary.mask_len,) == (-(-width // 32),)
+    assert everything.dtype == np.int32
+    assert ids(everything) == list(range(width))
+    assert ids(vocabulary.pack(np.zeros(num_tokens, np.bool_), with_eos=True)) == [0]
+
+
+def test_control_tokens_empty_tokens_and_end_tokens_are_no_text() -> None:
+    vocabulary = Vocabulary([b"a", None, b"", b"b"], (3,), 10)
+    assert [vocabulary.bytes_of(i) for i in range(-1, 6)] == [None, b"a", *[None] * 5]
+    assert vocabulary.spellable == {ord("a")}
+
+
+def test_a_vocabulary_without_text_is_legal() -> None:
+    vocabulary = Vocabulary([None], (0,), 1)
+    assert (vocabulary.longest, len(vocabulary.trie.byte)) == (0, 1)
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=5), min_size=1, max_size=40))
+def test_the_trie_holds_each_prefix_once_with_its_tokens_and_bytes(tokens: list[bytes]) -> None:
+    vocabulary = Vocabulary(tokens, (), len(tokens))
+    trie = vocabulary.trie
+    ranked = [tokens[i] for i in vocabulary.ranked_ids]
+    prefixes = {token[:n] for token in tokens for n in range(len(token) + 1)}
+    seen: set[bytes] = set()
+    stack = [(0, b"")]
+    while stack:
+        node, prefix = stack.pop()
+        seen.add(prefix)
+        low, own, high = trie.low[node], trie.own[node], trie.high[node]
+        assert ranked[low:own] == [t for t in ranked if t == prefix]
+        assert ranked[low:high] == [t for t in ranked if t.startswith(prefix)]
+        after = {b for t in ranked[low:high] for b in t[len(prefix) :]}
+        bits = np.unpackbits(trie.below[node].view(np.uint8), bitorder="little")
+        assert set(np.flatnonzero(bits).tolist()) == after
+        first = int(trie.first_child[node])
+        for child in range(first, first + int(trie.num_children[node])):
+            stack.append((child, prefix + bytes((int(trie.byte[child]),))))
+    assert seen == prefixes
+    assert len(trie.byte) == len(prefixes)
