@@ -30,7 +30,7 @@ class TensorSource(Protocol):
         ...
 
     def tensor(self, name: str) -> Tensor:
-        """Give a tensor as fp32, a fresh copy."""
+        """Give a tensor as fp32, a fresh copy; may be called from several threads."""
         ...
 
 

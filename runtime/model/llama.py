@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from ...kernels.norm import rms_norm
 from ..cache.kv import KVCache
 from .checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, TensorSource
 from .config import ModelConfig
+from .host import physical_cores
 from .layers import Layer, Step, inverse_frequencies, read_layer, run_layer
 
 
@@ -38,16 +41,18 @@ class Llama:
 def read_llama(
     config: ModelConfig, source: TensorSource, dtype: torch.dtype, device: torch.device
 ) -> Llama:
-    """Read a model from its tensors.
+    """Read a model from its tensors; several threads call `source.tensor` at once.
 
     Raises: ModelLoadError, naming tensors that are missing, stray or of the wrong shape.
     """
     checkpoint = Checkpoint(config, source, dtype, device)
+    with ThreadPoolExecutor(physical_cores()) as pool:
+        layers = tuple(pool.map(partial(read_layer, checkpoint), range(config.num_layers)))
     embedding = checkpoint.read(EMBEDDING)
     return Llama(
         config=config,
         embedding=embedding,
-        layers=tuple(read_layer(checkpoint, index) for index in range(config.num_layers)),
+        layers=layers,
         norm=checkpoint.read(NORM),
         head=prepare(embedding if config.is_tied else checkpoint.read(HEAD)),
         inv_freq=inverse_frequencies(config.rope, config.head_dim).to(device),
