@@ -156,38 +156,44 @@ def _draw_row(
 def _draw(values: Float32, row: SampleRow) -> int:
     """Draw an index of `values`, of which one at least is finite."""
     params = row.params
-    kept: Int64 = np.arange(len(values))
+    kept: Int64 | None = None
     if 0 < params.top_k < len(values):
-        kept = _largest(values, params.top_k)
+        threshold = np.partition(values, -params.top_k)[-params.top_k]
+        kept = _largest(values, threshold, params.top_k)
+        values = values[kept]
     with np.errstate(over="ignore"):  # -inf is right there
-        scaled = (values[kept] - values.max()) / np.float32(min(params.temperature, EVEN_ABOVE))
+        scaled = (values - values.max()) / np.float32(min(params.temperature, EVEN_ABOVE))
     weights = np.exp(scaled)
     if params.top_p < 1.0:
-        inside = _largest(weights, _num_inside(weights, params.top_p))
-        kept, weights = kept[inside], weights[inside]
+        inside = _inside_top_p(weights, params.top_p)
+        weights = weights[inside]
+        kept = inside if kept is None else kept[inside]
     if params.min_p > 0.0:
         weights[weights < params.min_p] = 0.0  # the largest weight is 1
-    return int(kept[_pick(weights, uniform(row.seed, row.position))])
+    index = _pick(weights, uniform(row.seed, row.position))
+    return index if kept is None else int(kept[index])
 
 
-def _largest(values: Float32, num: int) -> Int64:
-    """Give the indices of the `num` largest values, ascending; ties go to the lowest."""
-    threshold = np.partition(values, len(values) - num)[len(values) - num]
-    above = np.flatnonzero(values > threshold)
-    level = np.flatnonzero(values == threshold)[: num - len(above)]
-    return np.sort(np.concatenate((above, level)))
+def _largest(values: Float32, threshold: np.float32, num: int) -> Int64:
+    """Give the indices of the `num` values of `threshold` or more; ties go to the lowest."""
+    reaching = np.flatnonzero(values >= threshold)
+    if len(reaching) == num:
+        return reaching
+    level = np.flatnonzero(values[reaching] == threshold)
+    return np.delete(reaching, level[num - len(reaching) :])
 
 
-def _num_inside(weights: Float32, top_p: float) -> int:
-    """Give the size of the smallest set, heaviest first, that holds `top_p` of the weight.
+def _inside_top_p(weights: Float32, top_p: float) -> Int64:
+    """Give the indices of the smallest set, heaviest first, that holds `top_p` of the weight.
 
     Weights under (1 - top_p) / n of the whole sum to less than what may be left out, so
     they are outside without being sorted.
     """
     total = float(weights.sum(dtype=np.float64))
-    heavy = weights[weights >= (1.0 - top_p) * total / len(weights)]
-    sums = np.cumsum(np.sort(heavy)[::-1], dtype=np.float64)
-    return min(int(np.searchsorted(sums, top_p * total)) + 1, len(heavy))
+    heavy = np.sort(weights[weights >= (1.0 - top_p) * total / len(weights)])[::-1]
+    sums = np.cumsum(heavy, dtype=np.float64)
+    num = min(int(np.searchsorted(sums, top_p * total)) + 1, len(heavy))
+    return _largest(weights, heavy[num - 1], num)
 
 
 def _pick(weights: Float32, point: float) -> int:

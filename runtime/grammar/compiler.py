@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import assert_never
 
 from ..errors import RequestError
 from .automaton import Automaton
@@ -102,8 +101,6 @@ def _build(spec: GrammarSpec, positions: Positions, start: int) -> list[int]:
             except RecursionError as e:
                 message = "grammar too large: the regex is nested too deeply"
                 raise RequestError("grammar_budget", message) from e
-        case _:
-            assert_never(spec.kind)
 
 
 def _size(future: Future[CompiledGrammar]) -> int:

@@ -7,7 +7,7 @@ are shared, so a position costs the same for `a` and for `\\w`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from ..errors import RequestError
 from .budget import Budget
@@ -91,8 +91,6 @@ class Positions:
                 return end
             case Repeat():
                 return self._build_repeat(expr, start)
-            case _:
-                assert_never(expr)
 
     def _build_repeat(self, expr: Repeat, start: int) -> int:
         what = f"a repeat {{{expr.low},{'' if expr.high is None else expr.high}}}"

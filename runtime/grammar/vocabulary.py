@@ -38,6 +38,10 @@ class Vocabulary:
     `token_bytes` has None for control tokens and ids without a token: those never come.
     Nor does a token without bytes, or one past `width`, the width of the logits. An end
     token is an end token only, whatever its bytes.
+
+    Masks avoid texts with bytes that no token holds. They trust that a byte which occurs
+    in tokens is also a token by itself, as in every byte-level vocabulary; where it is
+    not, a mask can lead to a place from which no token leads on.
     """
 
     def __init__(
