@@ -14,6 +14,7 @@ from pathlib import Path
 from plait import Result, State, function, gen, select, system, user
 
 TICKETS = Path(__file__).parent / "data" / "tickets.jsonl"
+NAME = "[A-Z][a-z]{1,15} [A-Z][a-z]{1,15}"
 TOPICS = ["delivery", "damage", "refund", "question"]
 RULES = (
     "You read letters of customers and copy facts from them as JSON. "
@@ -28,7 +29,7 @@ def extract(s: State, text: str) -> None:
     s += system(RULES)
     s += user(text)
     with s.assistant():
-        s += '{"name": "' + gen("name", regex="[A-Z][a-z]+ [A-Z][a-z]+", temperature=0)
+        s += '{"name": "' + gen("name", regex=NAME, stop='"', temperature=0)
         s += '", "order": "' + gen("order", regex="[A-Z]{2}-[0-9]{4}", temperature=0)
         s += '", "amount": ' + gen("amount", regex=r"[0-9]{1,4}\.[0-9]{2}", temperature=0)
         s += ', "topic": "' + select("topic", TOPICS) + '"}'

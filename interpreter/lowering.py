@@ -18,11 +18,12 @@ def gen_request(op: Gen, id: str, prompt: Int32, defaults: Sampling, place_seed:
 
     Raises: RequestError (`invalid_request`), naming the field.
     """
+    sampling = sampling_params(op.sampling, defaults)
     return Request(
         id=id,
         prompt=prompt,
-        sampling=sampling_params(op.sampling, defaults),
-        grammar=_grammar(op),
+        sampling=sampling,
+        grammar=_grammar(op, sampling.stop),
         seed=(place_seed if op.seed is None else op.seed) & _SEED_MASK,
     )
 
@@ -52,9 +53,9 @@ def derive_seed(run_seed: int, branch: str, ordinal: int) -> int:
     return int.from_bytes(hashlib.blake2b(place, digest_size=8).digest(), "big") & _SEED_MASK
 
 
-def _grammar(op: Gen) -> GrammarSpec | None:
+def _grammar(op: Gen, stops: tuple[str, ...]) -> GrammarSpec | None:
     if op.regex is not None:
-        return GrammarSpec("regex", (op.regex,))
+        return GrammarSpec("regex", (op.regex,), stops)
     if op.choices is not None:
-        return GrammarSpec("choices", op.choices)
+        return GrammarSpec("choices", op.choices, stops)
     return None

@@ -27,7 +27,7 @@ class EngineConfig:
     kv_cache_tokens: int | None = None
     max_context: int | None = None
     is_prefix_caching: bool = True
-    grammar_timeout_s: float = 5.0
+    grammar_timeout_s: float = 2.0
     grammar_max_states: int = 50_000
     dtype: Literal["float32", "bfloat16"] = "float32"
     device: str = "cpu"

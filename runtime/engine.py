@@ -19,7 +19,7 @@ from .job import Job
 from .metrics import Counters, EngineStats
 from .model.interface import Model
 from .prepare import to_batch, wanted
-from .sample import gather_logprobs, sample
+from .sample import SampleRow, gather_logprobs, sample
 from .scheduler import Chunk, Plan, Scheduler
 from .sequence import FinishReason, Output, Request, ScoreRequest, Sequence
 
@@ -64,7 +64,7 @@ class Engine:
             raise RequestError(
                 "queue_full", f"{self._num_queued} requests wait, the queue is full; try again"
             )
-        job = self._job(request, sequences, grammar)
+        job = Job.start(request, sequences, self._generation(request, grammar), self._clock())
         self._jobs[request.id] = job
         self._num_queued += 1
         if isinstance(request, Request) and self.gate.max_output(request) == 0:
@@ -161,20 +161,13 @@ class Engine:
         self._aborted: list[Job] = []
         self._num_queued = 0
 
-    def _job(
-        self,
-        request: Request | ScoreRequest,
-        sequences: tuple[Sequence, ...],
-        grammar: CompiledGrammar | None,
-    ) -> Job:
-        generation = None
-        if isinstance(request, Request):
-            room, width = self.gate.max_output(request), self.model.runner.limits.logits_width
-            generation = Generation(request, self.model.tokenizer, grammar, room, width)
-        num_prompt = sum(len(s.tokens) for s in sequences)
-        return Job(
-            request, sequences, generation, num_prompt, self._clock(), num_open=len(sequences)
-        )
+    def _generation(
+        self, request: Request | ScoreRequest, grammar: CompiledGrammar | None
+    ) -> Generation | None:
+        if not isinstance(request, Request):
+            return None
+        room, width = self.gate.max_output(request), self.model.runner.limits.logits_width
+        return Generation(request, self.model.tokenizer, grammar, room, width)
 
     def _apply_aborts(self) -> list[Output]:
         """End the requests that were cancelled since the last step: the only place that does."""
@@ -242,15 +235,23 @@ class Engine:
     def _draw(self, draws: list[tuple[Job, Generation, int]], logits: torch.Tensor) -> list[Output]:
         """Draw a token for each generation that is up to date."""
         tokenizer = self.model.tokenizer
+        outputs: list[Output] = []
+        able: list[tuple[Job, Generation, int]] = []
+        rows: list[SampleRow] = []
+        for job, generation, row in draws:
+            try:
+                rows.append(generation.row())
+                able.append((job, generation, row))
+            except RequestError as e:  # its mask costs more than the budget allows
+                outputs.append(self._fail(job, e))
         drawn = sample(
-            logits[[row for _, _, row in draws]],
-            [generation.row() for _, generation, _ in draws],
+            logits[[row for _, _, row in able]],
+            rows,
             tokenizer.vocab_size,
             tokenizer.eos_token_ids,
             self._absent_ids,
         )
-        outputs: list[Output] = []
-        for (job, generation, _), result in zip(draws, drawn, strict=True):
+        for (job, generation, _), result in zip(able, drawn, strict=True):
             if isinstance(result, RequestError):
                 outputs.append(self._fail(job, result))
             else:

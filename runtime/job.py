@@ -23,6 +23,20 @@ class Job:
     is_aborted: bool = False
     num_open: int = 0  # sequences that are not finished
 
+    @classmethod
+    def start(
+        cls,
+        request: Request | ScoreRequest,
+        sequences: tuple[Sequence, ...],
+        generation: Generation | None,
+        now_s: float,
+    ) -> Job:
+        """Give the job of a request that has just arrived."""
+        num_prompt_tokens = sum(len(sequence.tokens) for sequence in sequences)
+        return cls(
+            request, sequences, generation, num_prompt_tokens, now_s, num_open=len(sequences)
+        )
+
     def usage(self, now_s: float) -> Usage:
         """Count tokens and seconds so far."""
         started = now_s if self.started_s is None else self.started_s

@@ -71,6 +71,7 @@ class GrammarCompiler:
         positions = Positions(classes, budget, self._vocabulary.longest)
         start = positions.add("the constraint")
         finals = _build(spec, positions, start)
+        finals += _build_stops(spec.stops, positions, finals)
         automaton = Automaton(positions, positions.close(start, finals))
         grammar = AutomatonGrammar(automaton, self._vocabulary)
         grammar.mask(automaton.start, budget)
@@ -101,6 +102,16 @@ def _build(spec: GrammarSpec, positions: Positions, start: int) -> list[int]:
             except RecursionError as e:
                 message = "grammar too large: the regex is nested too deeply"
                 raise RequestError("grammar_budget", message) from e
+
+
+def _build_stops(stops: tuple[str, ...], positions: Positions, finals: list[int]) -> list[int]:
+    """Let a stop string follow each whole text; give the positions behind it."""
+    if not stops:
+        return []
+    border = positions.add("the stop strings")
+    for final in finals:
+        positions.jump(final, border)
+    return build_choices(stops, positions, border, "stop")
 
 
 def _size(future: Future[CompiledGrammar]) -> int:

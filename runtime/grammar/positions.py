@@ -92,6 +92,10 @@ class Positions:
             case Repeat():
                 return self._build_repeat(expr, start)
 
+    def jump(self, start: int, end: int) -> None:
+        """Let `end` be reached from `start` without a character."""
+        self._jumps[start].append(end)
+
     def _build_repeat(self, expr: Repeat, start: int) -> int:
         what = f"a repeat {{{expr.low},{'' if expr.high is None else expr.high}}}"
         copies: list[range] = []

@@ -14,10 +14,15 @@ Bitmask: TypeAlias = npt.NDArray[np.int32]  # [ceil(width / 32)], bit set: token
 
 @dataclass(frozen=True, slots=True)
 class GrammarSpec:
-    """A constraint as it was asked for: one regex, or the list of choices."""
+    """A constraint as it was asked for: one regex, or the list of choices.
+
+    Where the text is whole, one of `stops` may follow and end it: so a model that would
+    write the stop string next can, and need not say its end token instead.
+    """
 
     kind: GrammarKind
     source: tuple[str, ...]  # ("[0-9]+",) or the choices
+    stops: tuple[str, ...] = ()
 
 
 class GrammarMatcher(Protocol):

@@ -50,19 +50,24 @@ def stop_while_starting() -> None:
 
 
 def stop_by(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first stop signal, on the running loop; the second ends the process."""
+    """Call `stop` at the first stop signal, on the running loop; the second ends the process.
+
+    Not the loop's own signal handlers: those are gone once it closes, and then a late
+    signal would end the process before its files are removed.
+    """
     loop = asyncio.get_running_loop()
     has_asked = False
 
-    def on_signal(number: signal.Signals) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         nonlocal has_asked
-        if has_asked and number != PARENT_GONE:  # that one may come from pipe and kernel
+        if not has_asked:
+            has_asked = True
+            loop.call_soon_threadsafe(stop)
+        elif number != PARENT_GONE:  # that one comes from the pipe and from the kernel
             os._exit(128 + number)
-        has_asked = True
-        stop()
 
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, on_signal, number)
+        signal.signal(number, on_signal)
 
 
 def _wait_for_end(descriptor: int, tidy: Callable[[], None]) -> None:

@@ -204,6 +204,16 @@ def test_stop_strings_are_cut_off_and_text_goes_on_after_them() -> None:
     assert (done.meta.finish_reason, done.meta.stop_reason) == ("stop", ", t")
 
 
+def test_a_stop_string_ends_a_constrained_gen_where_its_text_is_whole() -> None:
+    gen = Gen("x", Sampling(stop=('"',), temperature=0.0), regex="[a-z ]+")
+    with scripted(lambda text: 'one two", three') as backend:
+        run = Run(backend)
+        assert run.text(chain(Text('{"'), gen, Text('"}'))) == '{"one two"}'
+        done = run.ends[1]
+    assert isinstance(done, Done)
+    assert (done.meta.finish_reason, done.meta.stop_reason) == ("stop", '"')
+
+
 def test_deltas_join_to_the_value() -> None:
     with scripted(lambda text: "Grüße, Welt 👋") as backend:
         run = Run(backend, is_streaming=True)

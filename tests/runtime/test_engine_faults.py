@@ -147,6 +147,27 @@ class Digits:
         return b""
 
 
+class Costly(Digits):
+    """A grammar whose mask takes more than its budget at the second token."""
+
+    def matcher(self) -> Digits:
+        return Costly(self.count)
+
+    def fill_bitmask(self, row: Bitmask) -> None:
+        if self.seen:
+            raise RequestError("grammar_budget", "grammar too large: a repeat {1,9}")
+        super().fill_bitmask(row)
+
+
+def test_a_mask_over_its_budget_fails_its_own_request_alone() -> None:
+    engine = make()
+    engine.add(ask("costly", "abc", GREEDY), Costly(3))
+    engine.add(ask("plain", "abc", GREEDY))
+    results = drain(engine)
+    assert results["costly"].last.error_code == "grammar_budget"
+    assert results["plain"].last.finish_reason == "stop"
+
+
 # K02
 @pytest.mark.parametrize("is_first_aborted", [False, True])
 def test_equal_prompts_at_once_answer_as_in_series(is_first_aborted: bool) -> None:

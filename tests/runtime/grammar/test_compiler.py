@@ -173,3 +173,17 @@ def test_threads_share_compiler_and_grammar() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(follow, range(8)))) == 1
+
+
+def test_a_stop_string_may_follow_a_whole_text_and_ends_it() -> None:
+    spec = GrammarSpec("regex", ("[a-z]+",), stops=('"', "\n\n"))
+    matcher = GrammarCompiler(BYTES, 10.0, 50_000).compile(spec).matcher()
+    assert not matcher.accept(ord('"'))  # nothing is whole yet
+    assert matcher.accept(ord("a"))
+    other = matcher.fork()
+    assert matcher.accept(ord('"'))
+    assert matcher.is_finished
+    assert other.accept(ord("\n"))
+    assert not other.is_accepting
+    assert other.accept(ord("\n"))
+    assert other.is_finished
