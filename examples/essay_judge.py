@@ -22,7 +22,6 @@ def judge(s: State, essay: str) -> None:
     """Score the essay from 1 to 5 in each dimension, then sum up."""
     s += system("You judge essays. You are brief and fair.")
     s += user(f"Here is an essay.\n\n{essay}")
-    s += assistant("I have read it.")
 
     forks = s.fork(len(DIMENSIONS))
     for branch, dimension in zip(forks, DIMENSIONS, strict=True):

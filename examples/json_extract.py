@@ -1,6 +1,6 @@
 """Extract fields from documents as JSON: keys are literal, values are constrained.
 
-Every document shares the instructions; they are computed once.
+Every document shares the instructions and the worked examples; they are computed once.
 
 Run it: make demo, or python examples/json_extract.py
 """
@@ -11,22 +11,31 @@ import json
 import time
 from pathlib import Path
 
-from plait import Result, State, function, gen, select, system, user
+from plait import Result, State, assistant, function, gen, select, system, user
 
 TICKETS = Path(__file__).parent / "data" / "tickets.jsonl"
 NAME = "[A-Z][a-z]{1,15} [A-Z][a-z]{1,15}"
 TOPICS = ["delivery", "damage", "refund", "question"]
-RULES = (
-    "You read letters of customers and copy facts from them as JSON. "
-    'topic is "delivery" if a parcel is late or lost, "damage" if the goods are broken, '
-    '"refund" if money has to be paid back, "question" if the customer wants advice.'
-)
+RULES = "You read letters of customers and copy facts from them as JSON."
+SHOTS = {
+    "The vase (AB-1200, 15.00) was cracked when I opened the box. Eva Stone": (
+        '{"name": "Eva Stone", "order": "AB-1200", "amount": 15.00, "topic": "damage"}'
+    ),
+    "Hugo Brandt here. I sent GR-7731 back, and the 64.20 was never returned to me.": (
+        '{"name": "Hugo Brandt", "order": "GR-7731", "amount": 64.20, "topic": "refund"}'
+    ),
+    "Which oil does the fan of my order TU-4410 (22.99) need? Nina Rossi": (
+        '{"name": "Nina Rossi", "order": "TU-4410", "amount": 22.99, "topic": "question"}'
+    ),
+}
 
 
 @function
 def extract(s: State, text: str) -> None:
     """Fill name, order, amount and topic from the letter `text`."""
     s += system(RULES)
+    for letter, answer in SHOTS.items():
+        s += user(letter) + assistant(answer)
     s += user(text)
     with s.assistant():
         s += '{"name": "' + gen("name", regex=NAME, stop='"', temperature=0)

@@ -24,6 +24,13 @@ Action: Calculate[12 * 7]
 Observation: 84
 Thought: I know the answer.
 Action: Finish[84]
+
+Question: Ann has 50 coins and buys 3 pens for 9 coins each. How many coins are left?
+Thought: The pens cost 3 times 9.
+Action: Calculate[50 - 3 * 9]
+Observation: 23
+Thought: I know the answer.
+Action: Finish[23]
 """
 ACTION = r"Calculate\[[0-9+*/(). -]{1,30}\]|Finish\[[0-9.]{1,12}\]"
 MAX_STEPS = 4
@@ -62,7 +69,7 @@ def react(s: State, question: str) -> str | None:
 
 def main() -> None:
     """Print the whole trace of the agent, then its answer."""
-    result = react.run(question="A train has 8 cars with 52 seats each. How many seats are there?")
+    result = react.run(question="A shelf holds 24 books. How many books are on 6 shelves?")
     print(result.text().removeprefix(SHOTS))
     print(f"\nanswer: {result.value}")
 
