@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -163,6 +163,10 @@ def test_a_full_queue_refuses() -> None:
         engine.add(ask("c", "hi"))
     assert set(drain(engine)) == {"a", "b"}
     assert set(drain(engine, ask("c", "hi"))) == {"c"}
+    for name in "defg":
+        engine.add(ask(name, "hi"))
+        engine.abort(name)
+        engine.step()
 
 
 def test_64_equal_cold_prompts_are_prefilled_once() -> None:
@@ -236,24 +240,33 @@ def test_scores_do_not_depend_on_chunks(budget: int) -> None:
     assert len(found[0]) == 99
 
 
+def break_runner(engine: Engine) -> Callable[[], None]:
+    """Let every pass fail before it stores anything, until what is given back is called."""
+    runner = engine.model.runner
+    real_run = runner.run
+
+    def run(batch: Batch) -> torch.Tensor:
+        raise OSError("the device fell over")
+
+    def mend() -> None:
+        runner.run = real_run  # type: ignore[method-assign]
+
+    runner.run = run  # type: ignore[method-assign]
+    return mend
+
+
 def test_a_failing_model_fails_its_batch_and_no_more() -> None:
-    broken = {"is": False}
-
-    def script(text: str) -> str:
-        if broken["is"]:
-            raise ValueError("the device fell over")
-        return "fine"
-
-    engine = make(script)
+    engine = make()
     drain(engine, ask("before", "x" * 40))
-    broken["is"] = True
-    results = drain(engine, *(ask(f"r{i}", "x" * 40 + "y" * 40) for i in range(3)))
+    mend = break_runner(engine)
+    prompts = ["x" * 40 + "w" * 40] * 2 + ["x" * 40 + "w" * 30 + "z"]
+    results = drain(engine, *(ask(f"r{i}", prompt) for i, prompt in enumerate(prompts)))
     assert {r.last.error_code for r in results.values()} == {"internal"}
     assert "the device fell over" in results["r0"].last.error
-    broken["is"] = False
-    after = drain(engine, ask("after", "x" * 40 + "y" * 40))["after"]
-    assert after.text == "fine"
-    assert after.last.usage.cached_tokens >= 40
+    mend()
+    after = drain(engine, *(ask(f"r{i}", prompt) for i, prompt in enumerate(prompts)))
+    assert after["r0"].text == "you said " + "w" * 12
+    assert after["r0"].last.usage.cached_tokens == 40
     assert engine.stats().failed == 3
 
 
