@@ -74,7 +74,7 @@ class Worker:
                 self._beat()
                 try:
                     await asyncio.wait_for(self._stopping.wait(), self._limits.heartbeat_s)
-                except asyncio.TimeoutError:
+                except TimeoutError:
                     continue
         finally:
             for peer in tuple(self._peers.values()):

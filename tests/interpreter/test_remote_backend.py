@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from plait.interpreter.backend import (
-    Delta,
-    Done,
-    Failed,
-    NodeEvent,
-    SessionConfig,
-    Started,
-)
+from plait.interpreter.backend import Delta, Done, Failed, NodeEvent, SessionConfig, Started
 from plait.interpreter.backends.remote import RemoteBackend
 from plait.interpreter.service import GraphService
 from plait.lang.errors import BackendDied, BackendError, BackendUnavailable
