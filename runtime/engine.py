@@ -21,7 +21,7 @@ from .model.interface import Model
 from .prepare import to_batch, wanted
 from .sample import SampleRow, gather_logprobs, sample
 from .scheduler import Chunk, Plan, Scheduler
-from .sequence import FinishReason, Output, Request, ScoreRequest, Sequence
+from .sequence import FinishReason, Output, Request, ScoreRequest
 
 _NO_BLOCKS = "the request fills the KV pool of {} tokens alone; raise kv_cache_tokens"
 
