@@ -134,17 +134,9 @@ def scripted(script: Callable[[str], str | Mapping[str, float]], **engine: objec
 
 
 def _engine_config(options: Mapping[str, object]) -> EngineConfig:
-    from dataclasses import fields
+    from .runtime.config import engine_config
 
-    from .runtime.config import EngineConfig
-
-    known = [field.name for field in fields(EngineConfig)]
-    unknown = sorted(options.keys() - set(known))
-    if unknown:
-        raise InvalidArgument(
-            f"unknown engine option {', '.join(unknown)}; the options are {', '.join(known)}"
-        )
     try:
-        return EngineConfig(**options)  # type: ignore[arg-type]  # it checks them itself
-    except (TypeError, ValueError) as error:
+        return engine_config(options)
+    except ValueError as error:
         raise InvalidArgument(str(error)) from error

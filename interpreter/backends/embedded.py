@@ -7,29 +7,17 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Final
 
-from ...lang.errors import BackendError, BackendUnavailable, InvalidArgument, ModelError
+from ...lang.errors import BackendError, BackendUnavailable, ModelError
 from ...runtime.config import EngineConfig
+from ...runtime.flags import engine_flags
 from ...runtime.serve.endpoint import SOCKET_NAME, private_folder
 from ..backend import Capabilities, Listener, SessionConfig
 from .process import ProcessExit, RuntimeProcess
 from .remote import RemoteBackend, RemoteSession
 
 START_TIMEOUT_S: Final = 120.0
-
-# Settings of the engine that travel on the child's command line.
-_FLAGS: Final = {
-    "block_size": "--block-size",
-    "token_budget": "--token-budget",
-    "max_running": "--max-running",
-    "kv_cache_tokens": "--kv-cache-tokens",
-    "max_context": "--max-context",
-    "dtype": "--dtype",
-    "device": "--device",
-    "num_threads": "--threads",
-}
 
 
 class EmbeddedBackend:
@@ -135,18 +123,4 @@ def _arguments(model: str | None, config: EngineConfig, scripted: str | None) ->
     arguments = ["--model", model] if model is not None else []
     if scripted is not None:
         arguments += ["--scripted", scripted]
-    default = EngineConfig()
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if value == getattr(default, field.name):
-            continue
-        if field.name == "is_prefix_caching":
-            arguments.append("--no-prefix-cache")
-        elif field.name in _FLAGS:
-            arguments += [_FLAGS[field.name], str(value)]
-        else:
-            raise InvalidArgument(
-                f"config: an embedded runtime cannot be given {field.name}={value!r}; "
-                "use a LocalBackend"
-            )
-    return arguments
+    return arguments + engine_flags(config)

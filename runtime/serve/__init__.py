@@ -1,1 +1,1 @@
-"""The engine's thread, the ZeroMQ worker and its client link."""
+"""A service on a socket: the worker that serves it, and the link of its clients."""

@@ -55,6 +55,8 @@ def test_every_command_has_help_with_an_example(
         (["graph", HELLO, "--format", "png"], "png"),
         (["fly"], "fly"),
         (["run", HELLO, "--model", "a", "--connect", "ipc://b"], "exclude"),
+        (["serve", "--token-budget", "0"], "--token-budget: '0': pass a whole number, 1 or more"),
+        (["serve", "--dtype", "float16"], "--dtype"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(

@@ -80,3 +80,5 @@ def test_an_unknown_engine_option_lists_the_known() -> None:
 def test_a_wrong_engine_option_says_what_is_right() -> None:
     with pytest.raises(plait.InvalidArgument, match="block_size=7"):
         plait.local("smollm2", block_size=7)
+    with pytest.raises(plait.InvalidArgument, match=r"dtype='float16'.*bfloat16"):
+        plait.local("smollm2", dtype="float16")

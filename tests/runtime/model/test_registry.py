@@ -99,10 +99,9 @@ def test_a_fault_is_named_with_its_folder(
     assert str(folder) in str(caught.value)
 
 
-@pytest.mark.parametrize("device", ["tpu", "mps", "cuda:99"])
-def test_a_device_that_is_not_there_is_named(folder: Path, device: str) -> None:
-    with pytest.raises(ModelLoadError, match=device):
-        load_model(folder, EngineConfig(device=device))
+def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(ModelLoadError, match="cuda:99"):
+        load_model(folder, EngineConfig(device="cuda:99"))
 
 
 @pytest.mark.slow

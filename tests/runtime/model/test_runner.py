@@ -65,11 +65,6 @@ def test_the_context_is_the_smaller_of_the_models_and_the_configs() -> None:
     assert choose_context(shape(), EngineConfig(max_context=4000)) == 100
 
 
-def test_an_empty_context_is_refused() -> None:
-    with pytest.raises(ModelLoadError, match="max_context=0"):
-        choose_context(shape(), EngineConfig(max_context=0))
-
-
 def test_a_window_is_refused_where_it_would_act() -> None:
     with pytest.raises(ModelLoadError, match=r"sliding_window=64.*max_context to 64"):
         choose_context(shape(64), EngineConfig())
@@ -81,11 +76,6 @@ def test_a_window_is_refused_where_it_would_act() -> None:
 def test_a_pool_holds_what_was_asked_in_whole_blocks(block_size: int) -> None:
     config = EngineConfig(block_size=block_size, kv_cache_tokens=130)
     assert limits_of(config)[1:] == (-(-130 // block_size), block_size)
-
-
-def test_a_pool_without_a_block_is_refused() -> None:
-    with pytest.raises(ModelLoadError, match="kv_cache_tokens=0"):
-        limits_of(EngineConfig(kv_cache_tokens=0))
 
 
 def test_threads_are_as_configured() -> None:
