@@ -1,0 +1,1 @@
+"""Tests of the engine; a package, so that they share their bench."""
