@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from ..lang.errors import InvalidArgument, UnknownVariable
-from ..lang.graph import Graph, Node
+from ..lang.forks import Gathered, gather
+from ..lang.graph import Graph
 from ..lang.ops import Gen, Select
 from ..lang.tape import Tape
 from ..lang.transcript import messages_of, text_of
 from .backend import Done, NodeMeta, NodeUsage
 from .driver import LiveDriver
-
-Gathered: TypeAlias = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Result:
         self._tape = tape
         self._driver = driver
         self._value = value
-        self._names = _names(tape.nodes)
+        self._names = _names(tape)
 
     @property
     def ok(self) -> bool:
@@ -72,7 +71,7 @@ class Result:
     @property
     def graph(self) -> Graph:
         """Give the graph that this run recorded; `run_graph` repeats it whole."""
-        return Graph(self._program, self._tape.nodes)
+        return Graph(self._program, self._tape.nodes, forks=self._tape.forks)
 
     @property
     def usage(self) -> NodeUsage:
@@ -149,30 +148,20 @@ class Result:
         return driver, self._names[name]
 
 
-def _names(nodes: Iterable[Node]) -> dict[str, int | Gathered]:
+def _names(tape: Tape) -> dict[str, int | Gathered]:
     """Give the body's variables: its own, and those of its branches as lists, by fork."""
     own: dict[str, int | Gathered] = {}
-    forks: dict[int, dict[int, dict[str, int]]] = {}
-    for node in nodes:
-        name = node.op.name if isinstance(node.op, Gen | Select) else None
-        if node.branch == "":
-            if name is not None:
-                own[name] = node.id
-        elif "/" not in node.branch:
-            fork, branch = map(int, node.branch.split("."))
-            names = forks.setdefault(fork, {}).setdefault(branch, {})
-            if name is not None:
-                names[name] = node.id
+    in_branch: dict[str, dict[str, int]] = {}
+    for node in tape.nodes:
+        if isinstance(node.op, Gen | Select) and node.op.name is not None:
+            names = own if node.branch == "" else in_branch.setdefault(node.branch, {})
+            names[node.op.name] = node.id
     joined: dict[str, int | Gathered] = {}
-    for _, branches in sorted(forks.items()):
-        joined |= _gather(branches)
+    for fork in tape.forks:
+        if "/" not in fork.path:  # the body's own fork
+            branches = [in_branch.get(f"{fork.path}.{i}", {}) for i in range(fork.width)]
+            joined |= gather(branches)
     return {**joined, **own}
-
-
-def _gather(branches: Mapping[int, Mapping[str, int]]) -> dict[str, Gathered]:
-    names = dict.fromkeys(name for i in sorted(branches) for name in branches[i])
-    places = range(max(branches) + 1)
-    return {name: tuple(branches.get(i, {}).get(name) for i in places) for name in names}
 
 
 def _sum(usages: Iterable[NodeUsage]) -> NodeUsage:

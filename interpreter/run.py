@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from ..lang.check import check
 from ..lang.errors import Cancelled, InvalidArgument
 from ..lang.graph import Graph
 from ..lang.ops import Input, Op, Sampling, Text
@@ -202,7 +203,7 @@ def run_graph(
     """
     chosen = Options().updated(options).with_seed()
     assert chosen.seed is not None
-    _check_complete(graph)
+    _check_graph(graph)
     tape = _taped(graph, _checked_inputs(graph, inputs or {}))
     config = SessionConfig(os.urandom(8).hex(), chosen.seed, chosen.sampling)
     driver = LiveDriver(tape, choose_backend(chosen.backend), config)
@@ -214,7 +215,10 @@ def run_graph(
     return Result(graph.program, tape, driver, seed=chosen.seed)
 
 
-def _check_complete(graph: Graph) -> None:
+def _check_graph(graph: Graph) -> None:
+    problems = check(graph)
+    if problems:
+        raise InvalidArgument(f"the graph of {graph.program} breaks a rule: {problems[0]}")
     if graph.is_complete:
         return
     breaks = "; ".join(f"{stop.where}: {stop.name}: {stop.reason}" for stop in graph.breaks)
@@ -242,12 +246,7 @@ def _taped(graph: Graph, inputs: Mapping[str, str]) -> Tape:
     tape = Tape()
     for node in graph.nodes:
         op: Op = Text(inputs[node.op.name]) if isinstance(node.op, Input) else node.op
-        taped = tape.append(
-            op, prev=node.prev, reads=node.reads, branch=node.branch, where=node.where
-        )
-        if taped.id != node.id:
-            raise InvalidArgument(
-                f"the graph of {graph.program}: node {node.id} stands at place {taped.id}; "
-                "ids count up from 0 in the order of the nodes"
-            )
+        tape.append(op, prev=node.prev, reads=node.reads, branch=node.branch, where=node.where)
+    for fork in graph.forks:
+        tape.fork(fork.path, fork.width)
     return tape

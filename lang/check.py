@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,19 +15,23 @@ from .options import check_op
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A breach of one rule at one node."""
+    """A breach of one rule at one node; `node` is None if it is the graph's forks."""
 
     rule: str
-    node: int
+    node: int | None
     where: Where | None
     message: str
 
     def __str__(self) -> str:
-        place = f"node {self.node}" if self.where is None else f"{self.where}, node {self.node}"
-        return f"{place}: {self.message}"
+        place = "forks" if self.node is None else f"node {self.node}"
+        return f"{place if self.where is None else f'{self.where}, {place}'}: {self.message}"
 
 
-Finding: TypeAlias = tuple[Node, str]
+_NUMBER = "(?:0|[1-9][0-9]{0,8})"
+_BRANCH = re.compile(f"(?:{_NUMBER}[.]{_NUMBER}(?:/{_NUMBER}[.]{_NUMBER})*)?")
+_FORK = re.compile(f"(?:{_NUMBER}[.]{_NUMBER}/)*{_NUMBER}")
+
+Finding: TypeAlias = tuple[Node | None, str]  # None: a breach at no node
 Rule: TypeAlias = Callable[[Graph], Iterator[Finding]]
 
 
@@ -34,7 +39,11 @@ def ids_are_places(graph: Graph) -> Iterator[Finding]:
     """Ids count from 0 in order."""
     for place, node in enumerate(graph.nodes):
         if node.id != place:
-            yield node, f"its id is {node.id}, its place {place}"
+            yield (
+                node,
+                f"its id is {node.id}, its place {place}; ids count up from 0 in the order "
+                "of the nodes",
+            )
 
 
 def edges_point_back(graph: Graph) -> Iterator[Finding]:
@@ -84,6 +93,50 @@ def inputs_are_declared(graph: Graph) -> Iterator[Finding]:
             yield node, f'the input "{node.op.name}" is not one of the graph\'s'
 
 
+def is_branch_path(path: str) -> bool:
+    """Say whether `path` has the form of a branch's: "", "0.2", "0.2/1.0"."""
+    return _BRANCH.fullmatch(path) is not None
+
+
+def branches_have_forks(graph: Graph) -> Iterator[Finding]:
+    """A branch is one of those of its fork, and its fork is one of the graph's."""
+    widths = {fork.path: fork.width for fork in graph.forks}
+    known = {""}
+    for node in graph.nodes:
+        path = node.branch
+        if path in known:
+            continue
+        known.add(path)
+        if not is_branch_path(path):
+            yield node, f'the branch "{path}" is not of the form "0.2" or "0.2/1.0"'
+            continue
+        yield from ((node, fault) for fault in _without_fork(path, widths))
+
+
+def forks_are_places(graph: Graph) -> Iterator[Finding]:
+    """A fork has a path of its own, in a branch of an earlier fork, and at least one branch."""
+    widths: dict[str, int] = {}
+    for fork in graph.forks:
+        if _FORK.fullmatch(fork.path) is None:
+            yield None, f'the fork "{fork.path}" is not of the form "0" or "0.2/1"'
+        if fork.width < 1:
+            yield None, f'the fork "{fork.path}" has width {fork.width}; it is 1 or more'
+        if fork.path in widths:
+            yield None, f'the fork "{fork.path}" is there twice'
+        parent, is_nested, _ = fork.path.rpartition("/")
+        if is_nested:
+            yield from ((None, fault) for fault in _without_fork(parent, widths))
+        widths[fork.path] = fork.width
+
+
+def _without_fork(branch: str, widths: Mapping[str, int]) -> Iterator[str]:
+    fork, _, index = branch.rpartition(".")
+    if fork not in widths:
+        yield f'the branch "{branch}" has no fork "{fork}" among the graph\'s forks'
+    elif index.isdecimal() and int(index) >= widths[fork]:
+        yield f'the branch "{branch}" is past the {widths[fork]} branches of its fork'
+
+
 def options_have_meaning(graph: Graph) -> Iterator[Finding]:
     """The options of gens and selects are those that gen() and select() take."""
     for node in graph.nodes:
@@ -99,15 +152,19 @@ RULES: tuple[Rule, ...] = (
     values_have_sources,
     turns_are_balanced,
     inputs_are_declared,
+    branches_have_forks,
+    forks_are_places,
     options_have_meaning,
 )
 
 
 def check(graph: Graph, rules: Sequence[Rule] = RULES) -> list[Problem]:
-    """Give all breaches of the rules, in order of node."""
+    """Give all breaches of the rules, those at no node first, then in order of node."""
     found = [
-        Problem(rule.__name__, node.id, node.where, message)
+        Problem(rule.__name__, None, None, message)
+        if node is None
+        else Problem(rule.__name__, node.id, node.where, message)
         for rule in rules
         for node, message in rule(graph)
     ]
-    return sorted(found, key=lambda problem: problem.node)
+    return sorted(found, key=lambda found: -1 if found.node is None else found.node)

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 Appended: TypeAlias = str | Expr
 Broadcast: TypeAlias = Appended | Callable[[int], Appended] | Sequence[Appended]
+Gathered: TypeAlias = tuple[int | None, ...]  # the branches' nodes by index
+
+
+def gather(branches: Sequence[Mapping[str, int]]) -> dict[str, Gathered]:
+    """Join what branches set: name -> node by branch index, None where one did not set it."""
+    names = dict.fromkeys(name for own in branches for name in own)
+    return {name: tuple(own.get(name) for own in branches) for name in names}
 
 
 class Joined(Mapping[str, list[str]]):
@@ -24,7 +31,7 @@ class Joined(Mapping[str, list[str]]):
     so that an index always means the same branch.
     """
 
-    def __init__(self, driver: Driver, nodes: Mapping[str, tuple[int | None, ...]]) -> None:
+    def __init__(self, driver: Driver, nodes: Mapping[str, Gathered]) -> None:
         self._driver = driver
         self._nodes = nodes
 
@@ -106,8 +113,6 @@ class Forks(Sequence["State"]):
         """
         nodes_below = [n for branch in self._branches for n in branch._all_nodes()]
         self._parent._driver.wait(sorted(nodes_below))
-        owned = [dict(branch._own) for branch in self._branches]
-        names = dict.fromkeys(name for own in owned for name in own)
-        nodes = {name: tuple(own.get(name) for own in owned) for name in names}
+        nodes = gather([dict(branch._own) for branch in self._branches])
         self._parent._keep_joined(nodes)
         return Joined(self._parent._driver, nodes)

@@ -39,6 +39,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """A fork and its number of branches, which the nodes alone do not tell.
+
+    `path` is the fork's: "1" for fork 1 of the body, "0.2/1" for fork 1 of branch "0.2".
+    Its branches are "1.0", "1.1" and so on, also those that record nothing.
+    """
+
+    path: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class Break:
     """A place where Python needs a value: run submits what it has there, and waits."""
 
@@ -67,6 +79,7 @@ class Graph:
     breaks: tuple[Break, ...] = ()
     is_complete: bool = True
     inputs: tuple[str, ...] = field(default=())
+    forks: tuple[Fork, ...] = ()
 
     def children(self) -> dict[int | None, tuple[int, ...]]:
         """Give, for each node that has some, the nodes that continue its text.
@@ -106,4 +119,6 @@ class Graph:
         for node in self.nodes:
             # A dataclass's repr is its declared fields, so no difference is left out.
             digest.update(f"{(node.id, node.op, node.prev, node.reads, node.branch)!r}\n".encode())
+        for fork in sorted(self.forks, key=lambda fork: fork.path):
+            digest.update(f"{fork!r}\n".encode())
         return digest.hexdigest()

@@ -1,6 +1,6 @@
 """Graphs as versioned JSON, by the declared fields of their dataclasses.
 
-    {"plait_graph": 1, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
+    {"plait_graph": 2, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
 
 A field at its default is left out. Whatever is unknown is refused, never skipped.
 """
@@ -13,13 +13,13 @@ from dataclasses import MISSING, Field, fields
 from types import NoneType, UnionType
 from typing import Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from .check import check
+from .check import check, is_branch_path
 from .errors import GraphError, InvalidArgument
-from .graph import Break, Graph, Node, Where
+from .graph import Break, Fork, Graph, Node, Where
 from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
 from .options import check_op
 
-VERSION = 1
+VERSION = 2  # 2: the graph has its forks
 _MARK = "plait_graph"
 _KINDS: Mapping[str, type[Op]] = {
     "text": Text,
@@ -32,7 +32,7 @@ _KINDS: Mapping[str, type[Op]] = {
 }
 _KIND_OF = {kind: name for name, kind in _KINDS.items()}
 
-_RECORDS = (Graph, Node, Where, Break, Sampling, *_KINDS.values())
+_RECORDS = (Graph, Fork, Node, Where, Break, Sampling, *_KINDS.values())
 _FIELDS: Mapping[type, Mapping[str, Field[object]]] = {
     kind: {field.name: field for field in fields(kind)} for kind in _RECORDS
 }
@@ -86,6 +86,8 @@ def nodes_from_data(data: object) -> tuple[Node, ...]:
             raise GraphError(f"nodes[{i}].id: {node.id} after {last}; ids grow")
         if not all(0 <= edge < node.id for edge in edges):
             raise GraphError(f"nodes[{i}]: an edge of node {node.id} points to {list(edges)}")
+        if not is_branch_path(node.branch):
+            raise GraphError(f'nodes[{i}].branch: {node.branch!r}; its form is "0.2/1.0"')
         _check_options(node, f"nodes[{i}].op")
         last = node.id
     return nodes

@@ -10,7 +10,7 @@ from typing import NoReturn, TypeAlias, cast, overload
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
 from .expr import Expr, Link, Part, Ref, parts_of, turn
-from .forks import Forks, Joined
+from .forks import Forks, Gathered, Joined
 from .graph import Where
 from .ops import Gen, Op, Role, RoleBegin, RoleEnd, Select, Text, Value
 from .roles import RoleBlock
@@ -20,7 +20,6 @@ from .transcript import messages_of, text_of
 from .where import caller, place
 
 # A variable is a gen or select, or after a join the branches' nodes by index.
-Gathered: TypeAlias = tuple[int | None, ...]
 Variable: TypeAlias = int | Gathered
 Step: TypeAlias = tuple[Op, tuple[int, ...]]  # an operation and what it reads
 
@@ -152,10 +151,11 @@ class State:
             )
         with self._lock:
             prefix = f"{self._branch}/" if self._branch else ""
-            prefix += f"{self._num_forks}."
+            path = f"{prefix}{self._num_forks}"
+            self._tape.fork(path, n, caller())
             self._num_forks += 1
             inherited = MappingProxyType(self._visible())
-            branches = [self._child(f"{prefix}{i}", inherited) for i in range(n)]
+            branches = [self._child(f"{path}.{i}", inherited) for i in range(n)]
             self._children += branches
         return Forks(self, branches)
 

@@ -1,11 +1,11 @@
-"""The record of a run: every node in the order in which the program wrote it."""
+"""The record of a run: every node and fork in the order in which the program wrote them."""
 
 from __future__ import annotations
 
 import threading
 
 from .errors import ProgramError
-from .graph import Node, Where
+from .graph import Fork, Node, Where
 from .ops import Op
 
 
@@ -14,6 +14,7 @@ class Tape:
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
+        self._forks: list[Fork] = []
         self._num_taken = 0
         self._is_closed = False
         self._lock = threading.Lock()
@@ -32,15 +33,19 @@ class Tape:
         Raises: ProgramError once the tape is closed.
         """
         with self._lock:
-            if self._is_closed:
-                place = "" if where is None else f"{where}: "
-                raise ProgramError(
-                    f"{place}this run is finished, its states can only be read; "
-                    "start a new run to go on"
-                )
+            self._check_open(where)
             node = Node(len(self._nodes), op, prev, reads, branch, where)
             self._nodes.append(node)
             return node
+
+    def fork(self, path: str, width: int, where: Where | None = None) -> None:
+        """Record a fork and its number of branches.
+
+        Raises: ProgramError once the tape is closed.
+        """
+        with self._lock:
+            self._check_open(where)
+            self._forks.append(Fork(path, width))
 
     def take(self) -> tuple[Node, ...]:
         """Give what was recorded since the last take: the next segment."""
@@ -60,9 +65,23 @@ class Tape:
         with self._lock:
             return tuple(self._nodes)
 
+    @property
+    def forks(self) -> tuple[Fork, ...]:
+        """Give all forks recorded so far."""
+        with self._lock:
+            return tuple(self._forks)
+
     def node(self, node_id: int) -> Node:
         """Give the node with this id."""
         return self._nodes[node_id]
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    def _check_open(self, where: Where | None) -> None:
+        if self._is_closed:
+            place = "" if where is None else f"{where}: "
+            raise ProgramError(
+                f"{place}this run is finished, its states can only be read; "
+                "start a new run to go on"
+            )

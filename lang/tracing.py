@@ -53,6 +53,12 @@ class Recording(Tape):
             raise Stop
         return super().append(op, prev=prev, reads=reads, branch=branch, where=where)
 
+    def fork(self, path: str, width: int, where: Where | None = None) -> None:
+        """Record a fork. Raises: Stop after the end."""
+        if self.is_stopped:
+            raise Stop
+        super().fork(path, width, where)
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:
@@ -69,6 +75,7 @@ class _Spelled:
     hole: Hole
     where: Where | None
     num_nodes: int
+    num_forks: int
     is_used: bool = False
 
 
@@ -169,18 +176,18 @@ class Tracing:
 
     def graph(self, program: str, inputs: tuple[str, ...]) -> Graph:
         """Give what was recorded, up to where it can be trusted."""
-        nodes, reads, end = self.tape.nodes, self.reads, self._end
+        nodes, forks, reads, end = self.tape.nodes, self.tape.forks, self.reads, self._end
         lost = self.lost
         # A str that was under way when the trace ended is not lost: the end came first.
         if lost is not None and not (end is not None and lost.num_nodes == len(nodes)):
-            nodes = nodes[: lost.num_nodes]
+            nodes, forks = nodes[: lost.num_nodes], forks[: lost.num_forks]
             reads = [r for r in reads if r.num_nodes <= len(nodes) and r.hole != lost.hole]
             end = Break(lost.where, lost.hole.name, _LOST)
         breaks = [Break(read.hole.where, read.hole.name, _INTO_TEXT) for read in reads]
         breaks = list(dict.fromkeys(breaks))  # one a line, however often a loop passes it
         if end is not None:
             breaks.append(end)
-        return Graph(program, nodes, tuple(breaks), end is None, inputs)
+        return Graph(program, nodes, tuple(breaks), end is None, inputs, forks)
 
     def _name(self, node: int) -> str:
         op = self.tape.node(node).op
@@ -188,7 +195,7 @@ class Tracing:
         return op.name or ""
 
     def _spell(self, hole: Hole) -> str:
-        self._spelled.append(_Spelled(hole, caller(), len(self.tape)))
+        self._spelled.append(_Spelled(hole, caller(), len(self.tape), len(self.tape.forks)))
         return f"{_OPEN}{self._nonce}:{len(self._spelled) - 1}{_CLOSE}"
 
 

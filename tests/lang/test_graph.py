@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from plait.lang.api import assistant, gen, select, user
 from plait.lang.check import check
-from plait.lang.graph import Graph, Node, Prefix, Where
+from plait.lang.graph import Fork, Graph, Node, Prefix, Where
 from plait.lang.ops import Gen, Op, RoleBegin, RoleEnd, Text, Value
 from plait.lang.program import Program
 from plait.lang.show import to_dot, to_mermaid, to_text
@@ -60,6 +62,7 @@ def test_the_digest_is_what_the_graph_does() -> None:
     assert graph.digest() == Graph("other", (elsewhere, graph.nodes[1])).digest()
     assert graph.digest() != chain(Text("a"), Gen("y")).digest()
     assert graph.digest() != chain(Text("b"), Gen("x")).digest()
+    assert graph.digest() != Graph("g", graph.nodes, forks=(Fork("0", 2),)).digest()
 
 
 def test_traced_graphs_obey_the_rules() -> None:
@@ -80,6 +83,33 @@ def test_each_rule_names_what_breaks_it() -> None:
     ]
     for graph, message in faulty:
         assert message in [problem.message for problem in check(graph)]
+
+
+@pytest.mark.parametrize(
+    "branch", ["0", "0.", ".1", "0.1/", "/0.1", "00.1", "0.01", "0.1/2", "a.b", "-1.0", "0.\u0661"]
+)
+def test_a_branch_has_the_form_of_a_path(branch: str) -> None:
+    graph = Graph("g", (Node(0, Text("a"), None, branch=branch),))
+    (problem,) = check(graph)
+    assert problem.message == f'the branch "{branch}" is not of the form "0.2" or "0.2/1.0"'
+
+
+def test_a_branch_is_one_of_its_forks() -> None:
+    nodes = (
+        Node(0, Text("a"), None, branch="0.1"),
+        Node(1, Text("b"), None, branch="0.1/0.0"),
+    )
+    assert check(Graph("g", nodes, forks=(Fork("0", 2), Fork("0.1/0", 1)))) == []
+    faulty = [
+        ((Fork("0", 2),), 'the branch "0.1/0.0" has no fork "0.1/0" among the graph\'s forks'),
+        ((Fork("0", 1), Fork("0.1/0", 1)), 'the branch "0.1" is past the 1 branches of its fork'),
+        ((Fork("0.1/0", 1), Fork("0", 2)), 'the branch "0.1" has no fork "0" among the'),
+        ((Fork("0", 2), Fork("0.1/0", 1), Fork("0", 2)), 'the fork "0" is there twice'),
+        ((Fork("0", 2), Fork("0.1/0", 1), Fork("1", 0)), 'the fork "1" has width 0; it is 1 or'),
+        ((Fork("0", 2), Fork("0.1/0", 1), Fork("x", 1)), 'the fork "x" is not of the form "0"'),
+    ]
+    for forks, fault in faulty:
+        assert fault in str(check(Graph("g", nodes, forks=forks))[0])
 
 
 def test_a_problem_has_its_source_line() -> None:

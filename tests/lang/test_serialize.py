@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plait.lang.api import gen
 from plait.lang.errors import GraphError
-from plait.lang.graph import Break, Graph, Node, Where
+from plait.lang.graph import Break, Fork, Graph, Node, Where
 from plait.lang.ops import ROLES, Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
 from plait.lang.options import METHODS
 from plait.lang.program import Program
@@ -70,9 +70,12 @@ def graphs(draw: st.DrawFn) -> Graph:
             turn = op.role if isinstance(op, RoleBegin) else None
         turns[i] = turn
         reads = (op.source,) if isinstance(op, Value) else ()
-        nodes.append(Node(i, op, prev, reads, draw(st.sampled_from(["", "0.1"])), draw(wheres)))
+        branch = draw(st.sampled_from(["", "0.1", "0.1/0.0"]))
+        nodes.append(Node(i, op, prev, reads, branch, draw(wheres)))
     breaks = draw(st.lists(st.builds(Break, wheres, st.text(), st.text()), max_size=2))
-    return Graph(draw(st.text()), tuple(nodes), tuple(breaks), draw(st.booleans()), ("q",))
+    forks = (Fork("0", draw(st.integers(2, 5))), Fork("0.1/0", draw(st.integers(1, 3))))
+    name, is_complete = draw(st.text()), draw(st.booleans())
+    return Graph(name, tuple(nodes), tuple(breaks), is_complete, ("q",), forks)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -98,7 +101,7 @@ def test_every_graph_can_be_shown(graph: Graph) -> None:
 def test_what_is_at_its_default_is_left_out() -> None:
     graph = Graph("p", (Node(0, Text("a"), None), Node(1, Gen("x", Sampling(top_k=0)), 0)))
     assert json.loads(dumps(graph)) == {
-        "plait_graph": 1,
+        "plait_graph": 2,
         "program": "p",
         "nodes": [
             {"id": 0, "op": {"kind": "text", "text": "a"}, "prev": None},
@@ -107,7 +110,7 @@ def test_what_is_at_its_default_is_left_out() -> None:
     }
 
 
-GOOD = {"plait_graph": 1, "program": "p", "nodes": []}
+GOOD = {"plait_graph": 2, "program": "p", "nodes": []}
 
 
 def node(op: object, **rest: object) -> dict[str, object]:
@@ -125,9 +128,10 @@ TEXT = {"kind": "text", "text": "a"}
         ('{"plait_graph": NaN}', "NaN is not JSON"),
         ("[]", '"plait_graph" is missing'),
         ('{"program": "p"}', '"plait_graph" is missing'),
-        ('{"plait_graph": 2}', "version 2, and this plait reads version 1"),
+        ('{"plait_graph": 1}', "version 1, and this plait reads version 2"),
+        ('{"plait_graph": 3}', "version 3, and this plait reads version 2"),
         ('{"plait_graph": true}', "version True"),
-        ('{"plait_graph": 1}', "graph: missing field program, nodes"),
+        ('{"plait_graph": 2}', "graph: missing field program, nodes"),
     ],
 )
 def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:
@@ -154,6 +158,8 @@ def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:
         ([node({"kind": "value", "source": 0}, reads=[0])], "reads is 0"),
         ([node({"kind": "role_end", "role": "user"})], "ends where no turn is open"),
         ([node({"kind": "input", "name": "q"})], 'the input "q" is not one'),
+        ([node(TEXT, branch="0.0")], 'the branch "0.0" has no fork "0" among the graph\'s forks'),
+        ([node(TEXT, branch="zero")], 'the branch "zero" is not of the form "0.2"'),
     ],
 )
 def test_a_damaged_node_is_refused_with_its_place(nodes: object, fault: str) -> None:
@@ -169,6 +175,7 @@ def test_a_damaged_node_is_refused_with_its_place(nodes: object, fault: str) -> 
         ([node(TEXT, id=3), node(TEXT, id=2)], r"nodes\[1\].id: 2 after 3; ids grow"),
         ([node(TEXT, id=3, reads=[1])], r"reads \[1\]"),
         ([node({"kind": "gen", "seed": -1})], r"nodes\[0\].op: seed=-1"),
+        ([node(TEXT, branch="00.1")], r"nodes\[0\].branch: '00.1'; its form is"),
     ],
 )
 def test_a_damaged_segment_is_refused_with_its_place(data: object, fault: str) -> None:
