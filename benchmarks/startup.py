@@ -58,8 +58,13 @@ def embedded() -> float:
     ) as child:
         assert child.stdout is not None
         head = b""
-        while not head.endswith(b"] "):  # the variable's label comes before its first text
-            head += child.stdout.read(1)
+        while not head.endswith(b": "):  # the variable's label comes before its first text
+            read = child.stdout.read(1)
+            if not read:
+                raise SystemExit(
+                    f"`plait run` ended with code {child.wait()} before it said a word"
+                )
+            head += read
         child.stdout.read(1)
         seconds = time.time() - start_s
         child.stdout.read()

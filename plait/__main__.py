@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from .cli import graph, models, pull, run, serve
-from .lang.errors import InvalidArgument, PlaitError, UsageError
+from .lang.errors import (
+    BackendError,
+    InvalidArgument,
+    ModelError,
+    NodeError,
+    PlaitError,
+    UsageError,
+)
+from .lang.graph import Where
+from .lang.where import raised_at
 from .runtime.errors import LinkError, ModelLoadError, RequestError
 
 KNOWN_ERRORS = (PlaitError, RequestError, ModelLoadError, LinkError)
@@ -73,21 +83,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has enough: `plait run ... | head`
         sys.stderr.close()
         return EXIT_FAILURE
-    except (UsageError, InvalidArgument) as error:
-        return _report(error, EXIT_USAGE, words)
     except Exception as error:
-        return _report(error, EXIT_FAILURE, words)
+        return _report(error, words)
 
 
-def _report(error: Exception, code: int, words: Sequence[str]) -> int:
+def _report(error: Exception, words: Sequence[str]) -> int:
+    """Print what failed, the author's line first if it is in a program; give the exit code."""
     if "--debug" in words:
         raise error
     is_known = isinstance(error, KNOWN_ERRORS)
-    kind = "" if is_known else f"{type(error).__name__}: "
-    hint = "" if is_known or isinstance(error, OSError) else " (--debug shows where)"
-    text = " ".join(str(error).split())
-    print(f"plait: {kind}{text}{hint}", file=sys.stderr)
-    return code
+    text = str(error) if is_known else f"{type(error).__name__}: {error}"
+    where = _where(error)
+    if where is None or isinstance(error, UsageError):
+        hint = "" if is_known or isinstance(error, OSError) else " (--debug shows where)"
+        text = f"plait: {' '.join(text.split())}{hint}"
+    elif not re.match(r"[^\s:]+\.py:\d+: ", text):
+        text = f"{where}: {text}"
+    print(text, file=sys.stderr)
+    is_usage = isinstance(error, UsageError) or (
+        isinstance(error, InvalidArgument) and where is None
+    )
+    return EXIT_USAGE if is_usage else EXIT_FAILURE
+
+
+def _where(error: Exception) -> Where | None:
+    """Give the line of the author's program that an error comes from, None if of no program."""
+    if isinstance(error, NodeError):
+        return error.where
+    if isinstance(error, BackendError | ModelError):
+        return None
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Where(error.filename, error.lineno)
+    return raised_at(error.__traceback__)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from ..lang import serialize, show
-from .target import load_program, parse_arguments
+from .target import add_target, check_arguments, load_program, parse_arguments
 
 EXAMPLE = "example: plait graph examples/essay_judge.py:judge --format mermaid"
 
@@ -20,21 +20,16 @@ FORMATS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `plait graph`."""
-    parser.add_argument("target", metavar="FILE.py:function", help="the program")
-    parser.add_argument(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an argument; those left out stay open in the graph",
-    )
+    add_target(parser, "; those left out stay open in the graph")
     parser.add_argument("--format", choices=sorted(FORMATS), default="text", help="default: text")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the graph on stdout and the breaks on stderr; give the exit code."""
     program = load_program(args.target)
-    graph = program.trace(**parse_arguments(program, args.arg))
+    arguments = parse_arguments(program, args.arg)
+    check_arguments(program, arguments, is_partial=True)
+    graph = program.trace(**arguments)
     print(FORMATS[args.format](graph))
     for stop in graph.breaks:
         print(f"break at {stop.where}: {stop.name}: {stop.reason}", file=sys.stderr)

@@ -9,21 +9,15 @@ from contextlib import ExitStack
 from ..interpreter.backend import Backend
 from ..interpreter.program import Function
 from ..lang.errors import UsageError
-from .target import load_program, parse_arguments
+from .display import StreamDisplay
+from .target import add_target, check_arguments, load_program, parse_arguments
 
 EXAMPLE = "example: plait run examples/hello.py:hello --arg name=Ada --stream"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `plait run`."""
-    parser.add_argument("target", metavar="FILE.py:function", help="the program")
-    parser.add_argument(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an argument of the program: name=text, or name:=JSON; may be repeated",
-    )
+    add_target(parser)
     parser.add_argument("--model", help="a pulled model's name, a GGUF file or a model folder")
     parser.add_argument("--connect", metavar="ENDPOINT", help="use a running `plait serve`")
     parser.add_argument("--stream", action="store_true", help="print each variable as it grows")
@@ -38,10 +32,12 @@ def execute(args: argparse.Namespace) -> int:
     if not isinstance(program, Function):
         raise UsageError(f"{args.target}: use plait.function to make it a program that runs")
     arguments = parse_arguments(program, args.arg)
+    check_arguments(program, arguments)
+    program = program.options(seed=args.seed)
     with ExitStack() as stack:
         backend = _backend(args.model, args.connect)
         stack.callback(backend.close)
-        chosen = program.options(backend=backend, seed=args.seed)
+        chosen = program.options(backend=backend)
         if args.stream:
             return _stream(chosen, arguments)
         result = chosen.run(**arguments)
@@ -62,16 +58,13 @@ def _backend(model: str | None, endpoint: str | None) -> Backend:
 
 
 def _stream(program: Function, arguments: dict[str, object]) -> int:
+    display = StreamDisplay(sys.stdout)
     with program.stream(**arguments) as events:
-        for event in events:
-            label = f"{event.branch}:{event.variable}" if event.branch else str(event.variable)
-            match event.kind:
-                case "start":
-                    print(f"[{label}] ", end="", flush=True)
-                case "delta":
-                    print(event.text, end="", flush=True)
-                case "end":
-                    print(flush=True)
-                case "error":
-                    print(f"[{label}] failed: {event.error}", file=sys.stderr)
+        try:
+            for event in events:
+                display.show(event)
+        finally:
+            display.close()
+    for failure in display.failures:  # of nodes whose failure the program has handled
+        print(f"plait: {failure}", file=sys.stderr)
     return 0

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
+import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ..lang.errors import UsageError
+from ..lang.errors import InvalidArgument, UsageError
+from ..lang.graph import Where
 from ..lang.program import Program
+
+
+def add_target(parser: argparse.ArgumentParser, note: str = "") -> None:
+    """Declare the program and its arguments; `note` ends the help of `--arg`."""
+    parser.add_argument("target", metavar="FILE.py:function", help="the program")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"an argument of the program: name=text, or name:=JSON; may be repeated{note}",
+    )
 
 
 def load_attribute(target: str) -> object:
@@ -53,6 +68,49 @@ def parse_arguments(program: Program, words: Sequence[str]) -> dict[str, object]
         else:
             arguments[name] = _convert(program, name, text)
     return arguments
+
+
+def check_arguments(
+    program: Program, arguments: Mapping[str, object], *, is_partial: bool = False
+) -> None:
+    """Check that `program` takes these arguments, and with them has all that it requires.
+
+    Raises: UsageError, in the words of the command line.
+    """
+    every = {**dict.fromkeys(program.required), **arguments}
+    if not _takes(program, every):
+        unknown = [name for name in arguments if name not in program.parameters]
+        raise UsageError(
+            f"{_place(program)}{program.name} has no argument {', '.join(unknown)}; "
+            f"its arguments: {', '.join(program.parameters) or 'none'}"
+        )
+    if is_partial:
+        return
+    missing = [
+        name
+        for name in program.required
+        if name not in arguments
+        and not _takes(program, {key: item for key, item in every.items() if key != name})
+    ]
+    if missing:
+        remedy = " ".join(f"--arg {name}=..." for name in missing)
+        raise UsageError(
+            f"{_place(program)}{program.name} needs {', '.join(missing)}; pass {remedy}"
+        )
+
+
+def _takes(program: Program, arguments: Mapping[str, object]) -> bool:
+    try:
+        program.arguments(kwargs=arguments)
+    except InvalidArgument:
+        return False
+    return True
+
+
+def _place(program: Program) -> str:
+    """Give the line of a program's `def` as the beginning of a message."""
+    code = getattr(inspect.unwrap(program), "__code__", None)
+    return "" if code is None else f"{Where(code.co_filename, code.co_firstlineno)}: "
 
 
 def _parse_json(word: str, text: str) -> object:
