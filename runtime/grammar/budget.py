@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NoReturn
 
 from ..errors import RequestError
 
@@ -26,6 +27,10 @@ class Budget:
             limit = f"more than {self._max_states} states (grammar_max_states)"
             raise RequestError("grammar_budget", f"grammar too large: {what} needs {limit}")
         self.check_time(what)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise RequestError (grammar_budget) for `reason`."""
+        raise RequestError("grammar_budget", f"grammar too large: {reason}")
 
     def check_time(self, what: str) -> None:
         """Raise RequestError (grammar_budget) once the time is over."""

@@ -7,18 +7,18 @@ from collections import OrderedDict
 from concurrent.futures import Future
 
 from ..errors import RequestError
-from .automaton import Automaton
 from .budget import Budget
-from .choices import build_choices
-from .matcher import AutomatonGrammar
-from .positions import Positions
-from .regex import parse
+from .matcher import PooledGrammar
+from .node import Node
+from .pool import Pool
 from .spec import CompiledGrammar, GrammarSpec
-from .utf8 import ByteClasses
+from .texts import build_choices, build_regex
 from .vocabulary import Vocabulary
 
 CACHE_BYTES = 256 << 20
 CACHE_ENTRIES = 1024
+POOL_SIZE = 2_000_000  # parts; about a gigabyte
+PART_BYTES = 400  # one part of a pool, about
 MAX_SOURCE_LEN = 1_000_000  # characters; Python's parser cannot be interrupted
 
 
@@ -33,6 +33,7 @@ class GrammarCompiler:
         self._timeout_s = timeout_s
         self._max_states = max_states
         self._lock = threading.Lock()
+        self._pool = Pool(vocabulary)
         self._known: OrderedDict[GrammarSpec, Future[CompiledGrammar]] = OrderedDict()
 
     def compile(self, spec: GrammarSpec) -> CompiledGrammar:
@@ -67,15 +68,28 @@ class GrammarCompiler:
             message = f"{spec.kind}: longer than {MAX_SOURCE_LEN} characters"
             raise RequestError("grammar_budget", f"grammar too large: {message}")
         budget = Budget(self._timeout_s, self._max_states)
-        classes = ByteClasses(self._vocabulary.spellable)
-        positions = Positions(classes, budget, self._vocabulary.longest)
-        start = positions.add("the constraint")
-        finals = _build(spec, positions, start)
-        finals += _build_stops(spec.stops, positions, finals)
-        automaton = Automaton(positions, positions.close(start, finals))
-        grammar = AutomatonGrammar(automaton, self._vocabulary)
-        grammar.mask(automaton.start, budget)
-        return grammar
+        pool = self._current_pool()
+        with pool.using(budget):
+            num_before = pool.size
+            node = _build(spec, pool)
+            if spec.stops:
+                stops = build_choices(spec.stops, pool, "stop")
+                node = pool.nodes.sequence(node, pool.nodes.times(stops, 0, 1))
+            start = pool.pushdown.closure(pool.pushdown.push(node, None))
+            if not start.configs and not start.is_accepting:
+                message = "no text matches the constraint, or no token spells one"
+                raise RequestError("bad_grammar", message)
+            pool.mask(start, budget)
+            size_bytes = PART_BYTES * (pool.size - num_before)
+        return PooledGrammar(pool, start, size_bytes)
+
+    def _current_pool(self) -> Pool:
+        """Give the pool, a fresh one if it grew too large; grammars keep the one they have."""
+        with self._lock:
+            if self._pool.size > POOL_SIZE:
+                self._pool = Pool(self._vocabulary)
+                self._known.clear()
+            return self._pool
 
     def _evict(self) -> None:
         """Drop the grammars least recently asked for while all are too large together."""
@@ -88,30 +102,20 @@ class GrammarCompiler:
             total -= size
 
 
-def _build(spec: GrammarSpec, positions: Positions, start: int) -> list[int]:
-    """Add what `spec` asks for behind `start`; give the positions at which it is whole."""
+def _build(spec: GrammarSpec, pool: Pool) -> Node:
+    """Make the node of what `spec` asks for."""
     match spec.kind:
         case "choices":
-            return build_choices(spec.source, positions, start)
+            return build_choices(spec.source, pool)
         case "regex":
             if len(spec.source) != 1 or not _is_text(spec.source[0]):
                 message = f"regex must be one text, not {spec.source!r}"
                 raise RequestError("bad_grammar", message)
             try:
-                return [positions.build(parse(spec.source[0]), start)]
+                return build_regex(spec.source[0], pool)
             except RecursionError as e:
                 message = "grammar too large: the regex is nested too deeply"
                 raise RequestError("grammar_budget", message) from e
-
-
-def _build_stops(stops: tuple[str, ...], positions: Positions, finals: list[int]) -> list[int]:
-    """Let a stop string follow each whole text; give the positions behind it."""
-    if not stops:
-        return []
-    border = positions.add("the stop strings")
-    for final in finals:
-        positions.jump(final, border)
-    return build_choices(stops, positions, border, "stop")
 
 
 def _size(future: Future[CompiledGrammar]) -> int:

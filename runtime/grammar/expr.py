@@ -1,4 +1,4 @@
-"""What every kind of grammar is first: expressions over characters."""
+"""What every regular constraint is first: expressions over characters."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """No character, where the text ahead (or behind) matches `item`, or does not."""
+
+    item: Expr
+    is_ahead: bool
+    is_negated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Concat:
     """One part after the other; no part is the empty text."""
 
@@ -41,57 +50,56 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Both:
+    """A text that matches each of the parts."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A text that does not match the item as a whole."""
+
+    item: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
-    """`low` to `high` times the item; `high` None is without end. Made by `repeat`."""
+    """`low` to `high` times the item; `high` None is without end."""
 
     item: Expr
     low: int
     high: int | None
 
 
-Expr: TypeAlias = Chars | Anchor | Concat | Union | Repeat
+Expr: TypeAlias = Chars | Anchor | Look | Concat | Union | Both | Not | Repeat
+
+ANY = Chars(((0, 0xD7FF), (0xE000, 0x10FFFF)))  # any character that UTF-8 can write
+ANYTHING = Repeat(ANY, 0, None)
+EMPTY = Concat()
 
 
-def repeat(item: Expr, low: int, high: int | None) -> Expr:
-    """Give `low` to `high` times `item`, in a form that unrolls as little as may be."""
-    if high == 0:
-        return Concat()
-    if not consumes(item):  # once is as good as many times
-        low, high = min(low, 1), 1
-    if (low, high) == (1, 1):
-        return item
-    if isinstance(item, Repeat) and item.low <= 1:
-        # The counts that k rounds of the item can give touch those of k + 1 rounds.
-        inner, most = item, None if high is None or item.high is None else high * item.high
-        return repeat(inner.item, low * inner.low, most)
-    return Repeat(item, low, high)
+def literal(text: str) -> Expr:
+    """Give the expression that matches exactly `text`."""
+    return Concat(tuple(Chars(((ord(c), ord(c)),)) for c in text))
 
 
-def consumes(expr: Expr) -> bool:
-    """Say whether `expr` holds a character at all."""
+def parts_of(expr: Expr) -> tuple[Expr, ...]:
+    """Give the expressions directly inside."""
     match expr:
-        case Chars():
-            return True
-        case Anchor():
-            return False
-        case Concat(parts):
-            return any(map(consumes, parts))
-        case Union(options):
-            return any(map(consumes, options))
-        case Repeat(item):
-            return consumes(item)
+        case Chars() | Anchor():
+            return ()
+        case Look(item) | Not(item) | Repeat(item):
+            return (item,)
+        case Concat(parts) | Both(parts) | Union(parts):
+            return parts
 
 
-def is_nullable(expr: Expr) -> bool:
-    """Say whether `expr` may match without taking a character."""
-    match expr:
-        case Chars():
-            return False
-        case Anchor():
-            return True
-        case Concat(parts):
-            return all(map(is_nullable, parts))
-        case Union(options):
-            return any(map(is_nullable, options))
-        case Repeat(item, low):
-            return low == 0 or is_nullable(item)
+def looks_around(expr: Expr) -> bool:
+    """Say whether it holds an anchor or a look: what it matches then depends on its place."""
+    found, pending = False, [expr]
+    while pending and not found:
+        item = pending.pop()
+        found = isinstance(item, Anchor | Look)
+        pending.extend(parts_of(item))
+    return found

@@ -2,117 +2,73 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
-import numpy as np
-
-from .automaton import Automaton
 from .budget import Budget
-from .masks import MaskCache, allowed_tokens
-from .positions import WHOLE_TEXT, State, is_accepting
+from .pool import Pool
+from .pushdown import State
 from .spec import Bitmask
-from .utf8 import DEAD
-from .vocabulary import Vocabulary
 
-MASK_CACHE_BYTES = 32 << 20
 STEP_TIMEOUT_S = 0.5  # for one mask; the engine's step waits for it
 MAX_FORCED_BYTES = 4096  # looked ahead at once
-ENDED: State = ()  # after an end token: nothing follows
 
 
-class AutomatonGrammar:
-    """A CompiledGrammar over an automaton: immutable outside, a cache inside. Thread-safe."""
+class PooledGrammar:
+    """A CompiledGrammar over the automata of a pool: immutable. Thread-safe."""
 
-    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
-        self._automaton = automaton
-        self._vocabulary = vocabulary
-        self._masks = MaskCache(MASK_CACHE_BYTES)
-        self._lock = threading.Lock()
+    def __init__(self, pool: Pool, start: State, size_bytes: int) -> None:
+        self._pool = pool
+        self._start = start
+        self.size_bytes = size_bytes  # what compiling it added to the pool, about
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it holds, masks included; it grows with use, up to a bound."""
-        return self._automaton.size_bytes + self._masks.size_bytes
-
-    def matcher(self) -> AutomatonMatcher:
+    def matcher(self) -> PooledMatcher:
         """Start a matcher at the beginning of the text."""
-        return AutomatonMatcher(self, _Place(self._automaton.start, None))
-
-    def mask(self, state: State, budget: Budget | None = None) -> Bitmask:
-        """Give the bitmask at a state; not to be changed.
-
-        Raises: RequestError (grammar_budget) if it takes too long.
-        """
-        with self._lock:
-            alike = self._automaton.twin(state)
-            mask = self._masks.get(alike)
-            if mask is None:
-                self._automaton.trim()
-                budget = budget or _step_budget()
-                mask = allowed_tokens(self._vocabulary, self._automaton, alike, budget)
-                self._masks.put(alike, mask)
-            return mask
-
-    def advance(self, state: State, token_id: int) -> State | None:
-        """Give the state after a token; None if it may not follow."""
-        if token_id in self._vocabulary.eos_ids:
-            return ENDED if is_accepting(state) else None
-        data = self._vocabulary.bytes_of(token_id)
-        if data is None:
-            return None
-        with self._lock:
-            self._automaton.trim()
-            return self._automaton.advance(state, data, _step_budget())
-
-    def forced(self, state: State) -> bytes:
-        """Give the bytes that have no alternative, until there is one or the text may end."""
-        found = bytearray()
-        with self._lock:
-            self._automaton.trim()
-            budget = _step_budget()
-            number = self._automaton.number(state)
-            while len(found) < MAX_FORCED_BYTES:
-                if is_accepting(self._automaton.state(number)):
-                    break
-                row = self._automaton.row(number, budget)
-                (leads,) = np.nonzero(row != DEAD)
-                if len(leads) != 1:
-                    break
-                found.append(int(leads[0]))
-                number = int(row[leads[0]])
-        return bytes(found)
-
-
-def _step_budget() -> Budget:
-    return Budget(STEP_TIMEOUT_S, 0)
+        return PooledMatcher(self._pool, _Place(self._start, None))
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A state, and the place before the token that led to it."""
+    """A state, and the place before the token that led to it; state None: it has ended."""
 
-    state: State
+    state: State | None
     before: _Place | None
 
 
-class AutomatonMatcher:
+class PooledMatcher:
     """A GrammarMatcher: one chain of places, shared with its forks. One thread at a time."""
 
-    def __init__(self, grammar: AutomatonGrammar, place: _Place) -> None:
-        self._grammar = grammar
+    __slots__ = ("_place", "_pool")
+
+    def __init__(self, pool: Pool, place: _Place) -> None:
+        self._pool = pool
         self._place = place
 
     def fill_bitmask(self, row: Bitmask) -> None:
         """Overwrite `row` with the tokens that may come next; see GrammarMatcher."""
-        row[:] = 0 if self._place.state == ENDED else self._grammar.mask(self._place.state)
+        state = self._place.state
+        if state is None:
+            row[:] = 0
+        elif state.mask is not None:
+            row[:] = state.mask
+        else:
+            budget = _step_budget()
+            with self._pool.using(budget):
+                row[:] = self._pool.mask(state, budget)
 
     def accept(self, token_id: int) -> bool:
         """Advance by a token; False, and no change, if the grammar does not allow it."""
-        state = self._grammar.advance(self._place.state, token_id)
+        state = self._place.state
         if state is None:
             return False
-        self._place = _Place(state, self._place)
+        try:
+            after = state.tokens[token_id]
+        except KeyError:
+            if token_id in self._pool.vocabulary.eos_ids:
+                return self._end(state)
+            after = state.tokens[token_id] = self._advance(state, token_id)
+        if after is None:
+            return False
+        self._place = _Place(after, self._place)
         return True
 
     def rollback(self, num_tokens: int) -> None:
@@ -127,20 +83,46 @@ class AutomatonMatcher:
             place = place.before
         self._place = place
 
-    def fork(self) -> AutomatonMatcher:
+    def fork(self) -> PooledMatcher:
         """Give an independent matcher in the same state. O(1)."""
-        return AutomatonMatcher(self._grammar, self._place)
+        return PooledMatcher(self._pool, self._place)
 
     @property
     def is_accepting(self) -> bool:
         """True where the text so far is a whole word of the grammar."""
-        return self._place.state == ENDED or is_accepting(self._place.state)
+        return self._place.state is None or self._place.state.is_accepting
 
     @property
     def is_finished(self) -> bool:
         """True where the text is whole and nothing can follow, or an end token was accepted."""
-        return self._place.state in (ENDED, WHOLE_TEXT)
+        return self._place.state is None or self._place.state.is_whole
 
     def forced(self) -> bytes:
         """Give the bytes that must come next whatever the model says."""
-        return b"" if self.is_finished else self._grammar.forced(self._place.state)
+        found = bytearray()
+        state = self._place.state
+        with self._pool.using(_step_budget()):
+            while state is not None and not state.is_accepting and len(found) < MAX_FORCED_BYTES:
+                live = state.first
+                if len(live) != 1:
+                    break
+                (byte,) = live
+                state = self._pool.pushdown.step(state, byte)
+                found.append(byte)
+        return bytes(found)
+
+    def _advance(self, state: State, token_id: int) -> State | None:
+        data = self._pool.vocabulary.bytes_of(token_id)
+        if data is None:
+            return None
+        with self._pool.using(_step_budget()):
+            return self._pool.pushdown.advance(state, data)
+
+    def _end(self, state: State) -> bool:
+        if state.is_accepting:
+            self._place = _Place(None, self._place)
+        return state.is_accepting
+
+
+def _step_budget() -> Budget:
+    return Budget(STEP_TIMEOUT_S, 1 << 40)

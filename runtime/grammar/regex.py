@@ -1,7 +1,7 @@
 """Read a regex with Python's own parser, and give it Python's meaning for fullmatch.
 
-Greedy, lazy and grouping change nothing about which texts match. What is not regular, or
-looks around, is refused by name and place.
+Greedy, lazy and grouping change nothing about which texts match. What is not regular is
+refused by name and place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from typing import TypeAlias, cast
 
 from ..errors import RequestError
 from . import chars
-from .expr import Anchor, AnchorKind, Chars, Concat, Expr, Ranges, Union, repeat
+from .expr import (
+    ANY,
+    Anchor,
+    AnchorKind,
+    Chars,
+    Concat,
+    Expr,
+    Look,
+    Ranges,
+    Repeat,
+    Union,
+    looks_around,
+)
 
 Item: TypeAlias = tuple[object, object]  # operation and argument, as `re` parses them
 Tree: TypeAlias = Iterable[Item]
@@ -27,15 +39,12 @@ _TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:P[=<>]|<[=!]|[=!:>(#])?|[*+?}]\+|.", re.DOTALL
 )
 _REFUSED = {
-    "ASSERT": ("lookaround", r"\(\?<?="),
-    "ASSERT_NOT": ("negative lookaround", r"\(\?<?!"),
+    "ASSERT": ("a look inside a lookbehind", r"\(\?<[=!]"),
     "GROUPREF": ("a backreference", r"\\[1-9]|\(\?P="),
     "GROUPREF_IGNORE": ("a backreference", r"\\[1-9]|\(\?P="),
     "GROUPREF_EXISTS": ("a conditional", r"\(\?\("),
-    "ATOMIC_GROUP": ("an atomic group", r"\(\?>"),
-    "POSSESSIVE_REPEAT": ("a possessive repeat", r"[*+?}]\+"),
-    "AT_BOUNDARY": (r"a word boundary \b", r"\\b"),
-    "AT_NON_BOUNDARY": (r"a non-boundary \B", r"\\B"),
+    "ATOMIC_GROUP": ("an atomic group, but of words or of one repeated character,", r"\(\?>"),
+    "POSSESSIVE_REPEAT": ("a possessive repeat of more than one character", r"[*+?}]\+"),
 }
 _CLASS_TEXT = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
 
@@ -90,8 +99,15 @@ class _Reader:
                 return self.read(tree, _combine(flags, added, removed))
             case "MAX_REPEAT" | "MIN_REPEAT":
                 low, high, tree = cast("tuple[int, int, Tree]", argument)
-                item = self.read(tree, flags)
-                return repeat(item, int(low), None if str(high) == "MAXREPEAT" else int(high))
+                return Repeat(self.read(tree, flags), int(low), _bound(high))
+            case "POSSESSIVE_REPEAT":
+                low, high, tree = cast("tuple[int, int, Tree]", argument)
+                return self._possessive(Repeat(self.read(tree, flags), int(low), _bound(high)), op)
+            case "ATOMIC_GROUP":
+                return self._atomic(self.read(cast("Tree", argument), flags))
+            case "ASSERT" | "ASSERT_NOT":
+                direction, tree = cast("tuple[int, Tree]", argument)
+                return self._look(self.read(tree, flags), direction, op == "ASSERT_NOT")
             case "AT":
                 return self._read_anchor(str(argument), flags)
             case "FAILURE":
@@ -107,9 +123,39 @@ class _Reader:
             "AT_END": "line_end" if is_each_line else "last_line",
             "AT_END_STRING": "end",
         }
-        if name not in kinds:
+        if name in kinds:
+            return Anchor(kinds[name])
+        if name not in ("AT_BOUNDARY", "AT_NON_BOUNDARY"):
             raise self._refuse(name)
-        return Anchor(kinds[name])
+        return _boundary(Chars(chars.category("WORD", flags & re.ASCII)), name == "AT_BOUNDARY")
+
+    def _look(self, item: Expr, direction: int, is_negated: bool) -> Expr:
+        if direction < 0 and looks_around(item):
+            raise self._refuse("ASSERT")
+        return Look(item, direction > 0, is_negated)
+
+    def _possessive(self, greedy: Repeat, op: str) -> Expr:
+        """Take all characters of a set that there are: fewer than the most only before others."""
+        item, low, high = greedy.item, greedy.low, greedy.high
+        if not isinstance(item, Chars):
+            raise self._refuse(op)
+        no_more = Look(item, is_ahead=True, is_negated=True)
+        if high is None:
+            return Concat((greedy, no_more))
+        all_of_them = Repeat(item, high, high)
+        if low == high:
+            return all_of_them
+        return Union((all_of_them, Concat((Repeat(item, low, high - 1), no_more))))
+
+    def _atomic(self, item: Expr) -> Expr:
+        """Take the first option that matches, whatever follows."""
+        if isinstance(item, Repeat) and isinstance(item.item, Chars):
+            return self._possessive(item, "ATOMIC_GROUP")
+        options = item.options if isinstance(item, Union) else (item,)
+        if not all(map(_is_word, options)):
+            raise self._refuse("ATOMIC_GROUP")
+        first = (Look(Union(options[:i]), True, True) for i in range(len(options)))
+        return Union(tuple(Concat((look, o)) for look, o in zip(first, options, strict=True)))
 
     def _refuse(self, op: str) -> RequestError:
         name, spelling = _REFUSED.get(op, (op.lower(), "(?!)"))
@@ -117,6 +163,30 @@ class _Reader:
         token = next(found, None)
         reason = f"{name} is not supported in a constraint (only regular expressions are)"
         return bad_regex(self._source, reason, None if token is None else token.start())
+
+
+def _bound(high: object) -> int | None:
+    return None if str(high) == "MAXREPEAT" else int(str(high))
+
+
+def _is_word(expr: Expr) -> bool:
+    """Say whether all texts of `expr` are of one length, character sets in a row."""
+    if isinstance(expr, Concat):
+        return all(map(_is_word, expr.parts))
+    return isinstance(expr, Chars)
+
+
+def _boundary(word: Chars, is_boundary: bool) -> Expr:
+    r"""Give `\b`, or `\B`, which Python does not find in the empty text."""
+
+    def sides(behind: bool, ahead: bool) -> tuple[Expr, Expr]:
+        return Look(word, False, not behind), Look(word, True, not ahead)
+
+    if is_boundary:
+        return Union((Concat(sides(True, False)), Concat(sides(False, True))))
+    anywhere = Union((Look(ANY, False, False), Look(ANY, True, False)))
+    outside = Concat((*sides(False, False), anywhere))
+    return Union((Concat(sides(True, True)), outside))
 
 
 def _combine(flags: int, added: int, removed: int) -> int:

@@ -1,11 +1,12 @@
-"""Sets of characters as small automata over the bytes of UTF-8."""
+"""Sets of characters as small automata over bytes: plain UTF-8, or as a JSON string has them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from . import chars
 from .expr import Ranges
 
 WHOLE = 0  # the node at which the character is whole
@@ -14,6 +15,12 @@ DEAD = -1
 # Code points by how many continuation bytes they take, and the first lead byte.
 _FORMS = ((0x80, 0x7FF, 1, 0xC0), (0x800, 0xFFFF, 2, 0xE0), (0x10000, 0x10FFFF, 3, 0xF0))
 
+# In a JSON string: what stands for itself, and the escapes of one letter.
+_RAW: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
+_ESCAPES = {'"': 0x22, "\\": 0x5C, "/": 0x2F, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9}
+_HIGH, _LOW = 0xD800, 0xDC00  # first surrogates of a pair
+
+Spelling: TypeAlias = Literal["plain", "json"]
 Edges: TypeAlias = tuple[tuple[int, int, int], ...]  # (first byte, last byte, node), sorted
 
 
@@ -36,25 +43,62 @@ class ByteClasses:
         self._is_spellable = frozenset(spellable)
         self.nodes: list[ByteNode] = [_node(())]  # WHOLE
         self._ids: dict[Edges, int] = {}
-        self._roots: dict[Ranges, int] = {}
+        self._roots: dict[tuple[Ranges, Spelling], int] = {}
         self._bits: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
 
-    def root(self, ranges: Ranges) -> int:
+    def can_spell(self, data: bytes) -> bool:
+        """Say whether each of the bytes is in some token."""
+        return self._is_spellable.issuperset(data)
+
+    def root(self, ranges: Ranges, spelling: Spelling = "plain") -> int:
         """Give the node that reads one character of `ranges`; DEAD if none can be spelt."""
-        if ranges not in self._roots:
-            self._roots[ranges] = self._build_root(ranges)
-        return self._roots[ranges]
+        key = (ranges, spelling)
+        if key not in self._roots:
+            build = self._plain if spelling == "plain" else self._json
+            self._roots[key] = self._intern(build(ranges))
+        return self._roots[key]
 
-    def accepts_newline(self, node: int) -> bool:
-        """Say whether a newline is a whole character at `node`."""
-        return node != DEAD and self.nodes[node].table[10] == WHOLE
-
-    def _build_root(self, ranges: Ranges) -> int:
+    def _plain(self, ranges: Ranges) -> list[tuple[int, int, int]]:
         edges = [(low, min(high, 0x7F), WHOLE) for low, high in ranges if low <= 0x7F]
         for first, last, num_more, lead in _FORMS:
             clipped = ((max(a, first), min(b, last)) for a, b in ranges)
             inside = tuple((a, b) for a, b in clipped if a <= b)
             edges.extend(self._edges(inside, num_more, lead))
+        return edges
+
+    def _json(self, ranges: Ranges) -> list[tuple[int, int, int]]:
+        """Give the raw character where JSON allows it, and each of its escapes."""
+        raw = chars.difference(ranges, chars.complement(_RAW))
+        short = [(ord(letter), code) for letter, code in _ESCAPES.items()]
+        escapes = [
+            (byte, byte, WHOLE) for byte, code in short if any(a <= code <= b for a, b in ranges)
+        ]
+        units = [(a, min(b, 0xFFFF), WHOLE) for a, b in ranges if a <= 0xFFFF]
+        astral = tuple((max(a, 0x10000), b) for a, b in ranges if b > 0xFFFF)
+        for first, last, lows in _pairs(astral):
+            low_unit = self._hex([(_LOW + a, _LOW + b, WHOLE) for a, b in lows], 4)
+            letter = self._intern([(ord("u"), ord("u"), low_unit)])
+            backslash = self._intern([(0x5C, 0x5C, letter)])
+            units.append((_HIGH + first, _HIGH + last, backslash))
+        escapes.append((ord("u"), ord("u"), self._hex(units, 4)))
+        return [*self._plain(raw), (0x5C, 0x5C, self._intern(escapes))]
+
+    def _hex(self, units: list[tuple[int, int, int]], num_digits: int) -> int:
+        """Give the node that reads numbers of hex digits: (first, last, where they lead)."""
+        if not units or not num_digits:
+            return units[0][2] if units else DEAD
+        size = 16 ** (num_digits - 1)
+        edges: list[tuple[int, int, int]] = []
+        for digit in range(16):
+            start = digit * size
+            inside = [
+                (max(a, start) - start, min(b, start + size - 1) - start, node)
+                for a, b, node in units
+                if a < start + size and b >= start
+            ]
+            node = self._hex(inside, num_digits - 1)
+            for byte in {*f"{digit:x}{digit:X}".encode()}:
+                edges.append((byte, byte, node))
         return self._intern(edges)
 
     def _edges(self, ranges: Ranges, num_more: int, base: int) -> list[tuple[int, int, int]]:
@@ -106,6 +150,20 @@ class ByteClasses:
             self._ids[key] = len(self.nodes)
             self.nodes.append(_node(key))
         return self._ids[key]
+
+
+def _pairs(astral: Ranges) -> list[tuple[int, int, Ranges]]:
+    """Split code points past 0xFFFF by the high half of their pair: (first, last, lows)."""
+    lows: dict[int, list[tuple[int, int]]] = {}
+    found: list[tuple[int, int, Ranges]] = []
+    for a, b in ((a - 0x10000, b - 0x10000) for a, b in astral):
+        first, last = a >> 10, b >> 10
+        for half in {first, last}:
+            low = a & 1023 if half == first else 0
+            lows.setdefault(half, []).append((low, b & 1023 if half == last else 1023))
+        if last - first > 1:
+            found.append((first + 1, last - 1, ((0, 1023),)))
+    return [*found, *((half, half, tuple(parts)) for half, parts in lows.items())]
 
 
 def _node(edges: Edges) -> ByteNode:

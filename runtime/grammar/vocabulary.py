@@ -70,12 +70,10 @@ class Vocabulary:
         """Give a token's bytes; None for those that never come as text."""
         return self._bytes.get(token_id)
 
-    def pack(self, is_allowed: npt.NDArray[np.bool_], with_eos: bool) -> Bitmask:
-        """Turn flags by rank into a bitmask by id, end tokens added if asked."""
+    def pack(self, is_allowed: npt.NDArray[np.bool_]) -> Bitmask:
+        """Turn flags by rank into a bitmask by id."""
         bits = np.zeros(self.mask_len * 32, np.bool_)
         bits[self.ranked_ids] = is_allowed
-        if with_eos:
-            bits[list(self.eos_ids)] = True
         return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)
 
 

@@ -1,0 +1,114 @@
+"""Regular languages over characters, by derivatives.
+
+A language is an expression; the derivative by a character is the language of what may
+follow it. Intersection, complement and counted repeats so cost nothing before somebody
+walks there, and counters are numbers, not copies.
+After: Brzozowski 1964; Owens, Reppy and Turon 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias, cast
+
+from .charset import CharSet
+from .expr import Ranges
+
+Kind: TypeAlias = Literal[
+    "nothing", "empty", "chars", "concat", "union", "both", "not", "repeat", "behind",
+    "loop", "tracked", "machine",
+]  # fmt: skip
+UNBOUNDED = 1 << 60  # weight of what has no bound
+
+
+class Machine(Protocol):
+    """A deterministic automaton given by code; hashable, equal where it behaves alike."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """True where the text may end."""
+        ...
+
+    def steps(self) -> tuple[tuple[Ranges, Machine], ...]:
+        """Give the sets of characters that lead on, apart from each other, and where to."""
+        ...
+
+
+class Language:
+    """One language. Made by `Languages`: equal expressions are one object.
+
+    `parts` are its languages, or what the kind needs; `low` and `high` bound a repeat.
+    """
+
+    __slots__ = (
+        "chars", "has_behind", "high", "is_nullable", "is_plain", "is_resolving",
+        "kind", "low", "number", "parts", "payload", "rows", "twin", "weight",
+    )  # fmt: skip
+
+    def __init__(self, kind: Kind, number: int) -> None:
+        self.kind: Kind = kind
+        self.number = number
+        self.parts: tuple[Language, ...] = ()
+        self.payload: object = None  # of a loop, a machine, a behind
+        self.chars: CharSet | None = None
+        self.low = 0
+        self.high: int | None = None
+        self.has_behind = False  # what it is depends on the text before, or on a loop's round
+        self.is_nullable = False  # where has_behind is False; else ask `is_nullable`
+        self.is_plain = True  # no product or complement inside: it surely holds a text
+        self.is_resolving = False
+        self.weight = 0  # no shortest rest of a text in it is longer
+        self.rows: dict[int, Row] = {}
+        self.twin: Language | None = None
+
+    def __repr__(self) -> str:
+        inside = self.chars or self.payload or ", ".join(map(repr, self.parts))
+        bounds = f"{{{self.low},{self.high}}}" if self.kind in ("repeat", "loop") else ""
+        return f"{self.kind}{bounds}({inside})"
+
+
+# What the next character may be, and what follows it: sets apart from each other.
+Row: TypeAlias = tuple[tuple[CharSet, Language], ...]
+
+
+def is_nullable(language: Language, context: int = 0) -> bool:
+    """Say whether the empty text is in it.
+
+    `context` has a bit for each history that the text so far is in.
+    """
+    if not language.has_behind:
+        return language.is_nullable
+    match language.kind:
+        case "behind":
+            place, is_negated = cast("tuple[int, bool]", language.payload)
+            return bool(context >> place & 1) != is_negated
+        case "loop":
+            return _is_loop_nullable(language, context)
+        case "not":
+            return not is_nullable(language.parts[0], context)
+        case "repeat":
+            return language.low == 0 or is_nullable(language.parts[0], context)
+        case "union":
+            return any(is_nullable(part, context) for part in language.parts)
+        case _:
+            return all(is_nullable(part, context) for part in language.parts)
+
+
+def context_of(histories: tuple[Language, ...]) -> int:
+    """Give the bits of the histories that the text so far is in."""
+    return sum(is_nullable(history) << place for place, history in enumerate(histories))
+
+
+def unfold(loop: Language) -> Language:
+    """Give what a loop is: nothing more, or one round and the loop again."""
+    return cast("Callable[[], Language]", loop.payload)()
+
+
+def _is_loop_nullable(loop: Language, context: int) -> bool:
+    if loop.is_resolving:  # a round that takes no character adds nothing
+        return False
+    loop.is_resolving = True
+    try:
+        return is_nullable(unfold(loop), context)
+    finally:
+        loop.is_resolving = False

@@ -1,0 +1,218 @@
+"""Where a text stands in a whole grammar: local states, each over what remains after it.
+
+The way back is a chain of cells, shared as far as it is common, so a nested value costs
+one cell and a grammar is never unrolled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .budget import Budget
+from .node import Node, Terminal
+from .spec import Bitmask
+from .terminal import LocalState
+
+MAX_CONFIGS = 20_000  # places at which a text can stand at once
+
+Guards: TypeAlias = frozenset[LocalState]
+NO_GUARDS: Guards = frozenset()
+
+
+class Cell:
+    """A node still to come, and the rest after it. Made by `Pushdown`: equal ones are one."""
+
+    __slots__ = ("closure", "node", "rest", "twin")
+
+    def __init__(self, node: Node, rest: Cell | None) -> None:
+        self.node = node
+        self.rest = rest
+        self.closure: State | None = None
+        self.twin: Cell = self
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One way to read the text so far: inside a terminal, before the rest.
+
+    `guards`: languages of which the text from here on may have no beginning.
+    """
+
+    local: LocalState
+    rest: Cell | None
+    guards: Guards = NO_GUARDS
+
+
+class State:
+    """All ways to read the text so far. Made by `Pushdown`: equal ones are one object."""
+
+    __slots__ = ("configs", "edges", "first", "is_accepting", "mask", "tokens", "twin")
+
+    def __init__(self, configs: frozenset[Config], is_accepting: bool) -> None:
+        self.configs = configs
+        self.is_accepting = is_accepting
+        self.edges: dict[int, State | None] = {}
+        self.tokens: dict[int, State | None] = {}
+        self.mask: Bitmask | None = None
+        self.twin: State | None = None
+        first: set[int] = set()
+        for config in configs:
+            first.update(config.local.edges)
+        self.first: frozenset[int] = frozenset(first)
+
+    @property
+    def is_whole(self) -> bool:
+        """True where the text may end and nothing can follow."""
+        return self.is_accepting and not self.configs
+
+
+class Pushdown:
+    """Steps from state to state over bytes. Not thread-safe: its pool holds a lock."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._cells: dict[tuple[Node, Cell | None], Cell] = {}
+        self._states: dict[tuple[frozenset[Config], bool], State] = {}
+
+    def __len__(self) -> int:
+        return len(self._cells) + len(self._states)
+
+    def push(self, node: Node, rest: Cell | None) -> Cell:
+        """Give the cell of `node` before `rest`."""
+        key = (node, rest)
+        found = self._cells.get(key)
+        if found is None:
+            self.budget.spend(1, "the constraint")
+            found = self._cells[key] = Cell(node, rest)
+            twin_rest = None if rest is None else rest.twin
+            if node.twin is not node or twin_rest is not rest:
+                found.twin = self.push(node.twin, twin_rest)
+        return found
+
+    def state(self, configs: frozenset[Config], is_accepting: bool) -> State:
+        """Give the state of some configurations."""
+        key = (configs, is_accepting)
+        found = self._states.get(key)
+        if found is None:
+            self.budget.spend(1, "the constraint")
+            found = self._states[key] = State(configs, is_accepting)
+        return found
+
+    def closure(self, cell: Cell | None) -> State:
+        """Give where a text stands before `cell`: at the start of each terminal it may begin with."""
+        if cell is None:
+            return self.state(frozenset(), True)
+        if cell.closure is None:
+            cell.closure = self._close(cell)
+        return cell.closure
+
+    def step(self, state: State, byte: int) -> State | None:
+        """Give where `byte` leads; None if it may not follow."""
+        try:
+            return state.edges[byte]
+        except KeyError:
+            found = state.edges[byte] = self._step(state, byte)
+            return found
+
+    def groups(self, state: State) -> list[tuple[list[int], State]]:
+        """Give what each byte leads to, bytes that lead to the same state together."""
+        found: dict[State, list[int]] = {}
+        for byte in state.first:
+            after = self.step(state, byte)
+            if after is not None:
+                found.setdefault(after, []).append(byte)
+        return [(data, after) for after, data in found.items()]
+
+    def advance(self, state: State | None, data: bytes) -> State | None:
+        """Step over all of `data`."""
+        for byte in data:
+            if state is None:
+                break
+            state = self.step(state, byte)
+        return state
+
+    def twin(self, state: State) -> State:
+        """Give a state that allows the same tokens, the same for all states alike."""
+        if state.twin is None:
+            configs = frozenset(map(_twin, state.configs))
+            same = configs == state.configs
+            state.twin = state if same else self.state(configs, state.is_accepting)
+        return state.twin
+
+    def _step(self, state: State, byte: int) -> State | None:
+        configs: set[Config] = set()
+        is_accepting = False
+        for config in state.configs:
+            local = config.local.edges.get(byte)
+            if local is None:
+                continue
+            guards = config.guards
+            if guards:
+                left = _step_guards(guards, byte)
+                if left is None:
+                    continue
+                guards = left
+            if not local.is_final:
+                configs.add(Config(local, config.rest, guards))
+                continue
+            if local.groups:
+                configs.add(Config(local, config.rest, guards))
+                if local.is_greedy:
+                    guards = guards | {local}
+            after = self.closure(config.rest)
+            is_accepting = is_accepting or after.is_accepting
+            configs.update(_guarded(after, guards))
+        if not configs and not is_accepting:
+            return None
+        if len(configs) > MAX_CONFIGS:
+            self.budget.refuse(f"a text can be read in more than {MAX_CONFIGS} ways at once")
+        return self.state(frozenset(configs), is_accepting)
+
+    def _close(self, start: Cell) -> State:
+        configs: set[Config] = set()
+        is_accepting = False
+        seen: set[Cell | None] = set()
+        pending: list[Cell | None] = [start]
+        while pending:
+            cell = pending.pop()
+            if cell in seen:
+                continue
+            seen.add(cell)
+            if cell is None:
+                is_accepting = True
+                continue
+            node = cell.node
+            if isinstance(node, Terminal):
+                local = node.start
+                if local.groups:
+                    configs.add(Config(local, cell.rest, frozenset(node.unless)))
+                if local.is_final:
+                    pending.append(cell.rest)
+                continue
+            self.budget.spend(1, "the constraint")
+            for row in node.expand():
+                rest = cell.rest
+                for part in reversed(row):
+                    rest = self.push(part, rest)
+                pending.append(rest)
+        return self.state(frozenset(configs), is_accepting)
+
+
+def _step_guards(guards: Guards, byte: int) -> Guards | None:
+    """Step each guard; None where one is met: the text is not to be read this way."""
+    after = [state for guard in guards if (state := guard.edges.get(byte)) is not None]
+    return None if any(state.is_final for state in after) else frozenset(after)
+
+
+def _guarded(state: State, guards: Guards) -> frozenset[Config]:
+    if not guards:
+        return state.configs
+    return frozenset(Config(c.local, c.rest, c.guards | guards) for c in state.configs)
+
+
+def _twin(config: Config) -> Config:
+    rest = None if config.rest is None else config.rest.twin
+    if config.local.twin is config.local and rest is config.rest:
+        return config
+    return Config(config.local.twin, rest, config.guards)

@@ -1,0 +1,184 @@
+"""Regular languages byte by byte: where a text stands inside a terminal of a grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TypeAlias
+
+from .derive import Derivatives
+from .language import UNBOUNDED, Language, is_nullable
+from .languages import Languages
+from .utf8 import DEAD, WHOLE, ByteClasses, Spelling
+
+QUOTE = 0x22
+WIDE = 40  # bytes that lead on: from here on a state counts as wide
+
+Group: TypeAlias = "tuple[tuple[int, ...], LocalState]"  # these bytes lead there
+
+
+class LocalState:
+    """A place in a terminal. Made by `LocalStates`: equal ones are one object.
+
+    A JSON string's terminal ends with its closing quote, so nothing can follow its text by
+    accident: `is_closed`.
+    """
+
+    __slots__ = (
+        "_edges", "_groups", "_owner", "is_closed", "is_final", "is_greedy", "language",
+        "literal", "parts", "spelling", "twin",
+    )  # fmt: skip
+
+    def __init__(self, owner: LocalStates, spelling: Spelling, is_greedy: bool) -> None:
+        self._owner = owner
+        self._groups: tuple[Group, ...] | None = None
+        self._edges: dict[int, LocalState] | None = None
+        self.spelling: Spelling = spelling
+        self.is_greedy = is_greedy  # takes all it can: what follows may not extend it
+        self.language: Language | None = None  # at the border of two characters
+        self.parts: tuple[tuple[int, Language], ...] = ()  # inside a character
+        self.literal = b""
+        self.is_final = False
+        self.is_closed = spelling == "json"
+        self.twin: LocalState = self
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What each byte leads to, bytes that lead to the same place together."""
+        if self._groups is None:
+            self._groups = self._owner.groups_of(self)
+        return self._groups
+
+    @property
+    def edges(self) -> Mapping[int, LocalState]:
+        """What each byte leads to."""
+        if self._edges is None:
+            self._edges = {byte: state for data, state in self.groups for byte in data}
+        return self._edges
+
+    @property
+    def is_last(self) -> bool:
+        """True where the terminal is whole and nothing more belongs to it."""
+        return self.is_final and not self.groups
+
+
+class LocalStates:
+    """Makes the local states of one pool; not thread-safe.
+
+    `horizon` is the length of the longest token: states that look the same over so many
+    bytes are twins.
+    """
+
+    def __init__(self, languages: Languages, classes: ByteClasses, horizon: int) -> None:
+        self._languages = languages
+        self._derivatives = {
+            "plain": Derivatives(languages, languages.spellable),
+            "json": Derivatives(languages, languages.sets.all),
+        }
+        self._classes = classes
+        self._horizon = horizon
+        self._made: dict[Hashable, LocalState] = {}
+        self.end = self.literal(b"")
+
+    def literal(self, data: bytes) -> LocalState:
+        """Give the state before exactly `data`. None of its bytes may be unspellable."""
+        found = self._made.get(data)
+        if found is None:
+            found = self._made[data] = LocalState(self, "plain", is_greedy=False)
+            found.literal, found.is_final = data, not data
+        return found
+
+    def can_spell(self, data: bytes) -> bool:
+        """Say whether some token holds each of the bytes."""
+        return self._classes.can_spell(data)
+
+    def start(self, language: Language, spelling: Spelling, is_greedy: bool = False) -> LocalState:
+        """Give the state before a text of `language`; a JSON string's opening quote is over."""
+        key = (language, spelling, is_greedy)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = LocalState(self, spelling, is_greedy)
+            found.language = language
+            found.is_final = spelling == "plain" and is_nullable(language)
+            twin = self._twin(language)
+            if twin is not language:
+                found.twin = self.start(twin, spelling, is_greedy)
+        return found
+
+    def is_live(self, language: Language, spelling: Spelling) -> bool:
+        """Say whether any text of `language` can be spelt."""
+        return self._derivatives[spelling].is_live(language)
+
+    def groups_of(self, state: LocalState) -> tuple[Group, ...]:
+        """Give what each byte leads to from `state`."""
+        if state.literal:
+            return (((state.literal[0],), self.literal(state.literal[1:])),)
+        parts = state.parts
+        if state.language is not None:
+            parts = self._first(state.language, state.spelling)
+        targets: dict[int, list[tuple[int, Language]]] = {}
+        for node, language in parts:
+            for low, high, child in self._classes.nodes[node].edges:
+                for byte in range(low, high + 1):
+                    targets.setdefault(byte, []).append((child, language))
+        groups: dict[tuple[tuple[int, Language], ...], list[int]] = {}
+        for byte, found in targets.items():
+            groups.setdefault(tuple(found), []).append(byte)
+        ended: list[Group] = []
+        if state.spelling == "json" and state.language is not None and is_nullable(state.language):
+            ended.append(((QUOTE,), self.end))
+        return (*ended, *((tuple(data), self._target(key, state)) for key, data in groups.items()))
+
+    def _first(self, language: Language, spelling: Spelling) -> tuple[tuple[int, Language], ...]:
+        """Give the node that begins each set of next characters, and what follows it."""
+        derivatives = self._derivatives[spelling]
+        roots = (
+            (self._classes.root(chars.ranges, spelling), after)
+            for chars, after in derivatives.row(language)
+            if derivatives.is_live(after)
+        )
+        return tuple((root, after) for root, after in roots if root != DEAD)
+
+    def _target(self, parts: tuple[tuple[int, Language], ...], start: LocalState) -> LocalState:
+        node, language = parts[0]
+        if node == WHOLE:  # the sets are apart: no other part can be whole here
+            return self.start(language, start.spelling, start.is_greedy)
+        key = (parts, start.spelling, start.is_greedy)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = LocalState(self, start.spelling, start.is_greedy)
+            found.parts = parts
+            twins = tuple((node, self._twin(language)) for node, language in parts)
+            if twins != parts:
+                found.twin = self._target(twins, start)
+        return found
+
+    def _twin(self, language: Language) -> Language:
+        """Give a language that looks the same for a whole token, counters without meaning cut."""
+        if language.twin is None:
+            language.twin = self._find_twin(language)
+        return language.twin
+
+    def _find_twin(self, language: Language) -> Language:
+        languages, parts = self._languages, language.parts
+        match language.kind:
+            case "repeat" if language.is_plain and not language.has_behind:
+                return self._cut(language, self._horizon, self._horizon)
+            case "concat" if language.is_plain and not language.has_behind:
+                return languages.concat(self._twin(parts[0]), self._twin(parts[1]))
+            case "union" if language.is_plain and not language.has_behind:
+                return languages.union(map(self._twin, parts))
+            case "both" if len(parts) == 2:
+                lengths = [p for p in parts if p.kind == "repeat" and p.parts[0] is languages.any]
+                others = [p for p in parts if p not in lengths]
+                if len(others) != 1 or others[0].weight >= UNBOUNDED:
+                    return language
+                cut = self._cut(lengths[0], None, self._horizon + others[0].weight)
+                return languages.both((cut, others[0]))
+            case _:
+                return language
+
+    def _cut(self, repeat: Language, most_low: int | None, most_high: int) -> Language:
+        low = repeat.low if most_low is None else min(repeat.low, most_low)
+        high = None if repeat.high is not None and repeat.high > most_high else repeat.high
+        return self._languages.repeat(self._twin(repeat.parts[0]), low, high)
+

@@ -1,0 +1,155 @@
+"""The trie walked together with an automaton whose states lead on for many bytes.
+
+Goes down level by level, branches side by side, and drops those that die. A branch whose
+bytes all leave the state as it is counts at once, with all below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .budget import Budget
+from .vocabulary import Ints, Trie, Vocabulary
+
+DEAD = -1
+MAX_ROWS = 16_384  # known at once: 16 MB
+LOOP_BYTES = 32  # a place that keeps this many bytes is worth the check for whole subtrees
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+P = TypeVar("P", bound=Hashable)  # a place in the automaton, hashed by identity
+Groups: TypeAlias = Iterable[tuple[Iterable[int], P]]  # these bytes lead there
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The tokens that stay inside, or end at an exit, and the exits that others pass."""
+
+    allowed: Flags  # [ranks]
+    exits: tuple[int, ...]  # nodes of the trie, ascending
+
+
+class Walker(Generic[P]):
+    """Walks from places over one vocabulary, keeping the rows it met. Not thread-safe.
+
+    `groups_of` gives what each byte leads to. `is_exit` says where a walk ends, since what
+    follows belongs to somebody else.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        groups_of: Callable[[P], Groups[P]],
+        is_exit: Callable[[P], bool],
+    ) -> None:
+        self._groups_of = groups_of
+        self._is_exit_place = is_exit
+        self._trie = vocabulary.trie
+        self._num_ranks = len(vocabulary.ranked_ids)
+        self._forget()
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the memory of the rows that are kept."""
+        return self._rows.nbytes
+
+    def walk(self, start: P, budget: Budget) -> Walked:
+        """Give the tokens whose bytes all lead on from `start`."""
+        if len(self._places) > MAX_ROWS:
+            self._forget()
+        trie = self._trie
+        nodes: Ints = np.zeros(1, np.int32)
+        states: Ints = np.array([self._number(start)], np.int32)
+        spans: list[tuple[Ints, Ints]] = []  # ranks allowed, [first, end)
+        exits: list[Ints] = []
+        while len(nodes):
+            budget.check_time("the next token's mask")
+            is_over = self._is_exit[states]
+            is_whole = self._keeps(states, trie.below[nodes]) & ~is_over
+            spans.append((trie.low[nodes], np.where(is_whole, trie.high[nodes], trie.own[nodes])))
+            exits.append(nodes[is_over & (trie.num_children[nodes] > 0)])
+            goes_on = ~(is_whole | is_over)
+            nodes, states = _children(trie, nodes[goes_on], states[goes_on])
+            states = self._step(states, trie.byte[nodes])
+            is_alive = states != DEAD
+            nodes, states = nodes[is_alive], states[is_alive]
+        all_exits = np.sort(np.concatenate(exits)).tolist()
+        return Walked(_fill(spans, self._num_ranks), tuple(all_exits))
+
+    def _forget(self) -> None:
+        self._numbers: dict[P, int] = {}
+        self._places: list[P] = []
+        self._rows: Ints = np.empty((64, 256), np.int32)
+        self._has_row: Flags = np.zeros(64, np.bool_)
+        self._is_exit: Flags = np.zeros(64, np.bool_)
+        self._is_loop: Flags = np.zeros(64, np.bool_)
+        self._loops: npt.NDArray[np.uint64] = np.zeros((64, 4), np.uint64)
+
+    def _number(self, place: P) -> int:
+        found = self._numbers.get(place)
+        if found is None:
+            found = self._numbers[place] = len(self._places)
+            self._places.append(place)
+            if found == len(self._has_row):
+                self._double()
+            self._is_exit[found] = self._is_exit_place(place)
+        return found
+
+    def _double(self) -> None:
+        size = len(self._has_row)
+        self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
+        self._loops = np.concatenate((self._loops, np.zeros((size, 4), np.uint64)))
+        no = np.zeros(size, np.bool_)
+        self._has_row = np.concatenate((self._has_row, no))
+        self._is_exit = np.concatenate((self._is_exit, no))
+        self._is_loop = np.concatenate((self._is_loop, no))
+
+    def _step(self, states: Ints, data: npt.NDArray[np.uint8]) -> Ints:
+        missing = states[~self._has_row[states]]
+        for number in np.unique(missing).tolist() if len(missing) else ():
+            self._build_row(number)
+        found: Ints = self._rows[states, data]
+        return found
+
+    def _build_row(self, number: int) -> None:
+        row = np.full(256, DEAD, np.int32)
+        for data, place in self._groups_of(self._places[number]):
+            row[list(data)] = self._number(place)
+        self._rows[number] = row
+        self._has_row[number] = True
+        stays = row == number
+        if int(stays.sum()) >= LOOP_BYTES:
+            self._loops[number] = np.packbits(stays, bitorder="little").view(np.uint64)
+            self._is_loop[number] = True
+
+    def _keeps(self, states: Ints, byte_sets: npt.NDArray[np.uint64]) -> Flags:
+        """Say where every byte of the set [n, 4] is known to lead from a state to itself."""
+        is_kept = self._is_loop[states]
+        if is_kept.any():
+            places = np.flatnonzero(is_kept)
+            strange = byte_sets[places] & ~self._loops[states[places]]
+            is_kept[places[strange.any(axis=1)]] = False
+        return is_kept
+
+
+def _children(trie: Trie, nodes: Ints, states: Ints) -> tuple[Ints, Ints]:
+    """Give all children of `nodes`, each with the state of its parent."""
+    counts = trie.num_children[nodes]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    starts = np.repeat(trie.first_child[nodes] - ends + counts, counts)
+    return (starts + np.arange(total)).astype(np.int32), np.repeat(states, counts)
+
+
+def _fill(spans: list[tuple[Ints, Ints]], size: int) -> Flags:
+    """Give flags [size] that are set inside the spans, which do not overlap."""
+    first = np.concatenate([a for a, _ in spans])
+    end = np.concatenate([b for _, b in spans])
+    changes = np.bincount(first, minlength=size + 1) - np.bincount(end, minlength=size + 1)
+    return np.cumsum(changes[:size]) > 0
