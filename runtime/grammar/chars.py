@@ -87,6 +87,7 @@ def cased() -> str:
     return "".join(c for c in map(chr, range(CASED_UNDER)) if c.lower() != c or c.upper() != c)
 
 
+@functools.lru_cache(maxsize=4096)
 def ignoring_case(source: str, sensitive: Ranges, flags: int) -> Ranges:
     """Give what the class `source` (such as "[a-f]") matches under re.IGNORECASE.
 

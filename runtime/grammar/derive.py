@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, cast
 
 from .charset import CharSet
+from .chars import union
+from .expr import Ranges
 from .language import Language, Machine, Row, context_of, is_nullable, unfold
 from .languages import Languages
 
 NO_ROW: Row = ()
+FEW = 32  # sets in a union: past them, one pass over all their ranges is faster
+
+Pieces: TypeAlias = dict[CharSet, list[Language]]  # what may follow each set; these may overlap
 
 
 class Derivatives:
@@ -83,19 +88,13 @@ class Derivatives:
                 assert language.chars is not None
                 return ((language.chars, languages.empty),)
             case "concat":
-                row = self._then(self.row(parts[0], context), parts[1])
-                if is_nullable(parts[0], context):
-                    row = self._union(row, self.row(parts[1], context))
-                return row
+                return self._concat(language, context)
             case "repeat":
                 low, high = max(language.low - 1, 0), language.high
                 rest = languages.repeat(parts[0], low, None if high is None else high - 1)
                 return self._then(self.row(parts[0], context), rest)
             case "union":
-                row = NO_ROW
-                for part in parts:
-                    row = self._union(row, self.row(part, context))
-                return row
+                return self._union([self.row(part, context) for part in parts])
             case "both":
                 row = self.row(parts[0], context)
                 for part in parts[1:]:
@@ -111,6 +110,24 @@ class Derivatives:
                 return self._loop(language, context)
             case "tracked":
                 return self._tracked(language)
+
+    def _concat(self, language: Language, context: int) -> Row:
+        """Give the row of a concat: that of its first part, and of all that may come first."""
+        chain = [language]
+        while is_nullable(chain[-1].parts[0], context):
+            rest = chain[-1].parts[1]
+            if rest.kind != "concat" or (0 if not rest.has_behind else context) in rest.rows:
+                break
+            chain.append(rest)
+        row = NO_ROW
+        for end in reversed(chain):  # the longest last: each may use what was made before
+            head, rest = end.parts
+            row = self._then(self.row(head, context), rest)
+            if is_nullable(head, context):
+                row = self._union([row, self.row(rest, context)])
+            if end is not language and not self._open:
+                end.rows[context if end.has_behind else 0] = row
+        return row
 
     def _loop(self, loop: Language, context: int) -> Row:
         """Give the row of a loop; a round that takes no character adds nothing to it."""
@@ -144,36 +161,52 @@ class Derivatives:
             return row
         return self._merged((c, self._languages.concat(after, rest)) for c, after in row)
 
-    def _union(self, a: Row, b: Row) -> Row:
-        if not a or not b:
-            return a or b
-        return self._combine(a, b, lambda x, y: self._languages.union((x, y)), keeps_rest=True)
+    def _union(self, rows: list[Row]) -> Row:
+        """Join rows; characters at which the same options go on stay together."""
+        rows = [row for row in rows if row]
+        if len(rows) < 2:
+            return rows[0] if rows else NO_ROW
+        pieces: dict[CharSet, list[Language]] = {}
+        for row in rows:
+            for chars, after in row:
+                pieces.setdefault(chars, []).append(after)
+        join = self._languages.union
+        split = self._overlaps if len(pieces) <= FEW else self._sweep
+        return self._merged((chars, join(after)) for chars, after in split(pieces))
+
+    def _overlaps(self, pieces: Pieces) -> Iterable[tuple[CharSet, list[Language]]]:
+        """Split sets where they overlap, each with all languages that follow it."""
+        sets = self._sets
+        found: list[tuple[CharSet, list[Language]]] = []
+        for chars, after in pieces.items():
+            left = chars
+            split: list[tuple[CharSet, list[Language]]] = []
+            for others, known in found:
+                common = sets.intersect(left, others)
+                if common:
+                    split.append((common, [*known, *after]))
+                    left = sets.subtract(left, common)
+                    others = sets.subtract(others, common)
+                if others:
+                    split.append((others, known))
+            found = split
+            if left:
+                found.append((left, after))
+        return found
+
+    def _sweep(self, pieces: Pieces) -> Iterable[tuple[CharSet, list[Language]]]:
+        """Split sets where they overlap, in one pass over all their ranges."""
+        for sets, ranges in sweep(pieces).items():
+            yield self._sets.get(ranges), [after for chars in sets for after in pieces[chars]]
 
     def _both(self, a: Row, b: Row) -> Row:
-        return self._combine(a, b, lambda x, y: self._languages.both((x, y)), keeps_rest=False)
-
-    def _combine(
-        self, a: Row, b: Row, join: Callable[[Language, Language], Language], keeps_rest: bool
-    ) -> Row:
-        sets = self._sets
-        found: list[tuple[CharSet, Language]] = []
-        rests = list(b)
-        for chars, after in a:
-            left = chars
-            for place, (others, other_after) in enumerate(rests):
-                common = sets.intersect(left, others)
-                if not common:
-                    continue
-                found.append((common, join(after, other_after)))
-                left = sets.subtract(left, common)
-                rests[place] = (sets.subtract(others, common), other_after)
-                if not left:
-                    break
-            if keeps_rest and left:
-                found.append((left, after))
-        if keeps_rest:
-            found.extend((chars, after) for chars, after in rests if chars)
-        return self._merged(found)
+        both, intersect = self._languages.both, self._sets.intersect
+        return self._merged(
+            (common, both((after, other_after)))
+            for chars, after in a
+            for others, other_after in b
+            if (common := intersect(chars, others))
+        )
 
     def _filled(self, row: Row) -> Row:
         """Add what a row leaves out, as leading to nothing."""
@@ -196,6 +229,28 @@ class Derivatives:
             (sets[0] if len(sets) == 1 else self._sets.union(sets), after)
             for after, sets in groups.items()
         )
+
+
+def sweep(sets: Iterable[CharSet]) -> dict[tuple[CharSet, ...], Ranges]:
+    """Give the characters that are in the same of the sets. O(n log n) for n ranges."""
+    changes: dict[int, list[CharSet]] = {}
+    for chars in sets:
+        for low, high in chars.ranges:
+            changes.setdefault(low, []).append(chars)
+            changes.setdefault(high + 1, []).append(chars)
+    found: dict[tuple[CharSet, ...], list[tuple[int, int]]] = {}
+    active: dict[CharSet, None] = {}
+    start = 0
+    for place in sorted(changes):
+        if active:
+            found.setdefault(tuple(active), []).append((start, place - 1))
+        for chars in changes[place]:
+            if chars in active:
+                del active[chars]
+            else:
+                active[chars] = None
+        start = place
+    return {active: union(ranges) for active, ranges in found.items()}
 
 
 def _first(path: list[tuple[Language, Iterator[tuple[CharSet, Language]]]]) -> list[Language]:

@@ -8,7 +8,7 @@ After: Brzozowski 1964; Owens, Reppy and Turon 2009.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias, cast
 
 from .charset import CharSet
@@ -94,7 +94,7 @@ def is_nullable(language: Language, context: int = 0) -> bool:
             return all(is_nullable(part, context) for part in language.parts)
 
 
-def context_of(histories: tuple[Language, ...]) -> int:
+def context_of(histories: Sequence[Language]) -> int:
     """Give the bits of the histories that the text so far is in."""
     return sum(is_nullable(history) << place for place, history in enumerate(histories))
 

@@ -21,6 +21,7 @@ class Languages:
         self.sets = CharSets()
         self.spellable = self.sets.get(spellable)  # written by the vocabulary
         self._made: dict[Hashable, Language] = {}
+        self._concats: dict[tuple[Language, Language], Language] = {}
         self.nothing = self._new("nothing", ())
         self.empty = self._new("empty", ())
         self.empty.is_nullable = True
@@ -56,14 +57,23 @@ class Languages:
             return then
         if then is self.empty or (first is self.anything and then is self.anything):
             return first
-        if first.kind == "concat":
-            return self.concat(first.parts[0], self.concat(first.parts[1], then))
-        if first.kind == "repeat":
-            head = then.parts[0] if then.kind == "concat" else then
-            if head.kind == "repeat" and head.parts[0] is first.parts[0]:
-                high = None if first.high is None or head.high is None else first.high + head.high
-                merged = self.repeat(head.parts[0], first.low + head.low, high)
-                return self.concat(merged, then.parts[1]) if then.kind == "concat" else merged
+        chain: list[Language] = []  # ends of `first` to be put before `then`
+        while first.kind == "concat" and (first, then) not in self._concats:
+            chain.append(first)
+            first = first.parts[1]
+        found = self._concats.get((first, then)) or self._pair(first, then)
+        for end in reversed(chain):
+            found = self._concats[end, then] = self._pair(end.parts[0], found)
+        return found
+
+    def _pair(self, first: Language, then: Language) -> Language:
+        """Put `first`, which is no concat, before `then`; equal repeats in a row become one."""
+        head, rest = _split(then, self.empty)
+        if first.kind == head.kind == "repeat" and head.parts[0] is first.parts[0]:
+            high = None if first.high is None or head.high is None else first.high + head.high
+            return self._pair(self.repeat(head.parts[0], first.low + head.low, high), rest)
+        if then is self.empty or (first is self.anything and then is self.anything):
+            return first
         found = self._new("concat", (first, then))
         found.is_nullable = first.is_nullable and then.is_nullable
         found.weight = min(UNBOUNDED, first.weight + then.weight)
@@ -160,9 +170,10 @@ class Languages:
         """`body`, whose looks behind ask whether the text so far is in a history."""
         if not body.has_behind or not histories:
             return body
+        is_last = is_nullable(body, context_of(histories))  # first: it may run out of budget
         found = self._new("tracked", (body, *histories))
-        found.is_nullable = is_nullable(body, context_of(found.parts[1:]))
-        found.has_behind, found.is_plain, found.weight = False, False, UNBOUNDED
+        found.is_nullable, found.has_behind = is_last, False
+        found.is_plain, found.weight = False, UNBOUNDED
         return found
 
     def loop(self, key: Hashable, unfold: Callable[[], Language]) -> Language:

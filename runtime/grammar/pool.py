@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
@@ -23,7 +24,7 @@ from .walk import Walker
 
 MASK_BYTES = 64 << 20  # of masks that are kept
 NARROW = 256  # places in the trie: past them, many at once is faster than one by one
-IDLE = Budget(3600.0, 1 << 40)
+IDLE = Budget(math.inf, 1 << 60)  # of what is made before anybody asks
 
 
 class Pool:

@@ -84,10 +84,11 @@ class Pushdown:
         found = self._cells.get(key)
         if found is None:
             self.budget.spend(1, "the constraint")
-            found = self._cells[key] = Cell(node, rest)
-            twin_rest = None if rest is None else rest.twin
-            if node.twin is not node or twin_rest is not rest:
-                found.twin = self.push(node.twin, twin_rest)
+            found = Cell(node, rest)
+            twin, twin_rest = node.twin, None if rest is None else rest.twin
+            if twin is not node or twin_rest is not rest:
+                found.twin = self.push(twin, twin_rest)
+            self._cells[key] = found  # last: what is above may run out of budget
         return found
 
     def state(self, configs: frozenset[Config], is_accepting: bool) -> State:
@@ -118,10 +119,11 @@ class Pushdown:
     def groups(self, state: State) -> list[tuple[list[int], State]]:
         """Give what each byte leads to, bytes that lead to the same state together."""
         found: dict[State, list[int]] = {}
-        for byte in state.first:
-            after = self.step(state, byte)
+        for data in _alike(state):
+            after = self.step(state, data[0])
             if after is not None:
-                found.setdefault(after, []).append(byte)
+                found.setdefault(after, []).extend(data)
+                state.edges.update(dict.fromkeys(data, after))
         return [(data, after) for after, data in found.items()]
 
     def advance(self, state: State | None, data: bytes) -> State | None:
@@ -158,8 +160,8 @@ class Pushdown:
                 continue
             if local.groups:
                 configs.add(Config(local, config.rest, guards))
-                if local.is_greedy:
-                    guards = guards | {local}
+            if local.is_greedy and local.guard.groups:
+                guards = guards | {local.guard}
             after = self.closure(config.rest)
             is_accepting = is_accepting or after.is_accepting
             configs.update(_guarded(after, guards))
@@ -197,6 +199,18 @@ class Pushdown:
                     rest = self.push(part, rest)
                 pending.append(rest)
         return self.state(frozenset(configs), is_accepting)
+
+
+def _alike(state: State) -> list[list[int]]:
+    """Group the bytes that lead each configuration to the same place."""
+    locals_ = {local for c in state.configs for local in (c.local, *c.guards)}
+    if len(locals_) == 1:
+        return [list(data) for data, _ in next(iter(locals_)).groups]
+    steps = [local.edges.get for local in locals_]
+    found: dict[tuple[LocalState | None, ...], list[int]] = {}
+    for byte in state.first:
+        found.setdefault(tuple([step(byte) for step in steps]), []).append(byte)
+    return list(found.values())
 
 
 def _step_guards(guards: Guards, byte: int) -> Guards | None:

@@ -8,11 +8,13 @@ from typing import TypeAlias
 from .derive import Derivatives
 from .language import UNBOUNDED, Language, is_nullable
 from .languages import Languages
+from .piece import Piece
 from .utf8 import DEAD, WHOLE, ByteClasses, Spelling
 
 QUOTE = 0x22
 WIDE = 40  # bytes that lead on: from here on a state counts as wide
 
+Parts: TypeAlias = tuple[tuple[int, Language], ...]  # places in characters, and what follows
 Group: TypeAlias = "tuple[tuple[int, ...], LocalState]"  # these bytes lead there
 
 
@@ -24,7 +26,7 @@ class LocalState:
     """
 
     __slots__ = (
-        "_edges", "_groups", "_owner", "is_closed", "is_final", "is_greedy", "language",
+        "_edges", "_groups", "_owner", "guard", "is_closed", "is_final", "is_greedy", "language",
         "literal", "parts", "spelling", "twin",
     )  # fmt: skip
 
@@ -34,8 +36,9 @@ class LocalState:
         self._edges: dict[int, LocalState] | None = None
         self.spelling: Spelling = spelling
         self.is_greedy = is_greedy  # takes all it can: what follows may not extend it
+        self.guard: LocalState = self  # of a greedy one: how it would be extended
         self.language: Language | None = None  # at the border of two characters
-        self.parts: tuple[tuple[int, Language], ...] = ()  # inside a character
+        self.parts: Parts = ()  # inside a character
         self.literal = b""
         self.is_final = False
         self.is_closed = spelling == "json"
@@ -52,7 +55,10 @@ class LocalState:
     def edges(self) -> Mapping[int, LocalState]:
         """What each byte leads to."""
         if self._edges is None:
-            self._edges = {byte: state for data, state in self.groups for byte in data}
+            edges: dict[int, LocalState] = {}
+            for data, state in self.groups:
+                edges.update(dict.fromkeys(data, state))
+            self._edges = edges
         return self._edges
 
     @property
@@ -96,12 +102,15 @@ class LocalStates:
         key = (language, spelling, is_greedy)
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = LocalState(self, spelling, is_greedy)
+            found = LocalState(self, spelling, is_greedy)
             found.language = language
             found.is_final = spelling == "plain" and is_nullable(language)
+            if isinstance(language.payload, Piece):
+                found.guard = self.start(language.payload.whole, spelling, is_greedy)
             twin = self._twin(language)
             if twin is not language:
                 found.twin = self.start(twin, spelling, is_greedy)
+            self._made[key] = found  # last: what is above may run out of budget
         return found
 
     def is_live(self, language: Language, spelling: Spelling) -> bool:
@@ -115,20 +124,30 @@ class LocalStates:
         parts = state.parts
         if state.language is not None:
             parts = self._first(state.language, state.spelling)
-        targets: dict[int, list[tuple[int, Language]]] = {}
-        for node, language in parts:
-            for low, high, child in self._classes.nodes[node].edges:
-                for byte in range(low, high + 1):
-                    targets.setdefault(byte, []).append((child, language))
-        groups: dict[tuple[tuple[int, Language], ...], list[int]] = {}
-        for byte, found in targets.items():
-            groups.setdefault(tuple(found), []).append(byte)
+        groups = self._grouped(parts)
         ended: list[Group] = []
         if state.spelling == "json" and state.language is not None and is_nullable(state.language):
             ended.append(((QUOTE,), self.end))
         return (*ended, *((tuple(data), self._target(key, state)) for key, data in groups.items()))
 
-    def _first(self, language: Language, spelling: Spelling) -> tuple[tuple[int, Language], ...]:
+    def _grouped(self, parts: Parts) -> dict[Parts, list[int]]:
+        """Give the bytes at which the same parts go on, with where these are then."""
+        nodes = [(self._classes.nodes[node], language) for node, language in parts]
+        borders = sorted(frozenset().union(*(node.borders for node, _ in nodes)))
+        places = {border: place for place, border in enumerate(borders)}
+        targets: list[list[tuple[int, Language]]] = [[] for _ in borders]
+        for node, language in nodes:
+            for low, high, child in node.edges:
+                for place in range(places[low], places[high + 1]):
+                    targets[place].append((child, language))
+        groups: dict[Parts, list[int]] = {}
+        for place, found in enumerate(targets):
+            if found:
+                data = range(borders[place], borders[place + 1])
+                groups.setdefault(tuple(found), []).extend(data)
+        return groups
+
+    def _first(self, language: Language, spelling: Spelling) -> Parts:
         """Give the node that begins each set of next characters, and what follows it."""
         derivatives = self._derivatives[spelling]
         roots = (
@@ -138,33 +157,39 @@ class LocalStates:
         )
         return tuple((root, after) for root, after in roots if root != DEAD)
 
-    def _target(self, parts: tuple[tuple[int, Language], ...], start: LocalState) -> LocalState:
+    def _target(self, parts: Parts, start: LocalState) -> LocalState:
         node, language = parts[0]
         if node == WHOLE:  # the sets are apart: no other part can be whole here
             return self.start(language, start.spelling, start.is_greedy)
         key = (parts, start.spelling, start.is_greedy)
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = LocalState(self, start.spelling, start.is_greedy)
+            found = LocalState(self, start.spelling, start.is_greedy)
             found.parts = parts
             twins = tuple((node, self._twin(language)) for node, language in parts)
             if twins != parts:
                 found.twin = self._target(twins, start)
+            self._made[key] = found
         return found
 
     def _twin(self, language: Language) -> Language:
         """Give a language that looks the same for a whole token, counters without meaning cut."""
+        chain: list[Language] = []
+        while language.twin is None and language.kind == "concat" and language.is_plain:
+            chain.append(language)
+            language = language.parts[1]
         if language.twin is None:
             language.twin = self._find_twin(language)
-        return language.twin
+        found = language.twin
+        for end in reversed(chain):
+            found = end.twin = self._languages.concat(self._twin(end.parts[0]), found)
+        return found
 
     def _find_twin(self, language: Language) -> Language:
         languages, parts = self._languages, language.parts
         match language.kind:
             case "repeat" if language.is_plain and not language.has_behind:
                 return self._cut(language, self._horizon, self._horizon)
-            case "concat" if language.is_plain and not language.has_behind:
-                return languages.concat(self._twin(parts[0]), self._twin(parts[1]))
             case "union" if language.is_plain and not language.has_behind:
                 return languages.union(map(self._twin, parts))
             case "both" if len(parts) == 2:

@@ -94,11 +94,12 @@ class Walker(Generic[P]):
     def _number(self, place: P) -> int:
         found = self._numbers.get(place)
         if found is None:
+            is_exit = self._is_exit_place(place)  # first: it may run out of budget
             found = self._numbers[place] = len(self._places)
             self._places.append(place)
             if found == len(self._has_row):
                 self._double()
-            self._is_exit[found] = self._is_exit_place(place)
+            self._is_exit[found] = is_exit
         return found
 
     def _double(self) -> None:
