@@ -65,11 +65,15 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`low` to `high` times the item; `high` None is without end."""
+    """`low` to `high` times the item; `high` None is without end.
+
+    `is_lazy` says which of the texts `re` would take first; the language is the same.
+    """
 
     item: Expr
     low: int
     high: int | None
+    is_lazy: bool = False
 
 
 Expr: TypeAlias = Chars | Anchor | Look | Concat | Union | Both | Not | Repeat

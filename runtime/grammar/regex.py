@@ -99,7 +99,8 @@ class _Reader:
                 return self.read(tree, _combine(flags, added, removed))
             case "MAX_REPEAT" | "MIN_REPEAT":
                 low, high, tree = cast("tuple[int, int, Tree]", argument)
-                return Repeat(self.read(tree, flags), int(low), _bound(high))
+                is_lazy = op == "MIN_REPEAT"
+                return Repeat(self.read(tree, flags), int(low), _bound(high), is_lazy)
             case "POSSESSIVE_REPEAT":
                 low, high, tree = cast("tuple[int, int, Tree]", argument)
                 return self._possessive(Repeat(self.read(tree, flags), int(low), _bound(high)), op)
@@ -149,7 +150,7 @@ class _Reader:
 
     def _atomic(self, item: Expr) -> Expr:
         """Take the first option that matches, whatever follows."""
-        if isinstance(item, Repeat) and isinstance(item.item, Chars):
+        if isinstance(item, Repeat) and isinstance(item.item, Chars) and not item.is_lazy:
             return self._possessive(item, "ATOMIC_GROUP")
         options = item.options if isinstance(item, Union) else (item,)
         if not all(map(_is_word, options)):

@@ -1,0 +1,193 @@
+"""Read a Lark grammar with lark itself: its LALR(1) table, its lexers, its terminals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..errors import RequestError
+
+if TYPE_CHECKING:
+    from lark import Lark
+    from lark.grammar import Rule
+    from lark.lexer import ContextualLexer, TerminalDef
+    from lark.parsers.lalr_parser import LALR_Parser
+
+MAX_LEN = 100_000  # characters; lark cannot be interrupted
+MESSAGE_LEN = 600  # characters of lark's message that are shown
+END = "$END"
+
+_IMPORT = re.compile(r"^[ \t]*%import[ \t]+(\.*\w*)", re.MULTILINE)
+_LIBRARIES = ("common", "lark", "python", "unicode")
+
+# Shift to a state, or reduce: pop so many, then go on as after a nonterminal.
+Action: TypeAlias = "int | tuple[int, str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal: a plain text, or a regex with its flags inside."""
+
+    name: str
+    shown: str  # as the grammar's author knows it
+    is_text: bool
+    text: str
+    regex: str
+    flags: frozenset[str]
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lexer:
+    """The terminals that are tried in a state, the preferred ones first; shared by states."""
+
+    number: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LarkGrammar:
+    """All that is taken from lark: plain data."""
+
+    terminals: dict[str, Terminal]
+    ignored: frozenset[str]
+    lexers: dict[int, Lexer]  # by state
+    actions: dict[int, dict[str, Action]]  # by state and symbol
+    start_state: int
+    end_state: int
+
+
+def load(source: str, start: str) -> LarkGrammar:
+    """Load a grammar as `lark.Lark(source, parser="lalr", start=start)` does.
+
+    Raises: RequestError: bad_grammar with lark's reason, or if it is not LALR(1);
+    grammar_budget if it is too long.
+    """
+    if len(source) > MAX_LEN:
+        message = f"grammar too large: lark: longer than {MAX_LEN} characters"
+        raise RequestError("grammar_budget", message)
+    _check_imports(source)
+    try:
+        return _read(_load(source, start), start)
+    except RequestError:
+        raise
+    except RecursionError as e:
+        message = "grammar too large: the Lark grammar is nested too deeply"
+        raise RequestError("grammar_budget", message) from e
+    except Exception as e:  # lark lets out KeyError and more on a bad grammar
+        raise RequestError("bad_grammar", _message(e)) from e
+
+
+def _load(source: str, start: str) -> Lark:
+    from lark import Lark
+    from lark.parsers.lalr_parser import LALR_Parser
+
+    class StrictParser(LALR_Parser):
+        """Refuses all conflicts: those that lark resolves can make a text without an end."""
+
+        def __init__(self, parser_conf: object, debug: bool = False, strict: bool = False) -> None:
+            for rule in parser_conf.rules:  # type: ignore[attr-defined]
+                rule.options.priority = None
+            super().__init__(parser_conf, debug, strict=True)  # type: ignore[arg-type]
+
+    plugins: dict[str, type] = {"LALR_Parser": StrictParser}
+    return Lark(source, parser="lalr", lexer="contextual", start=start, _plugins=plugins)
+
+
+def _check_imports(source: str) -> None:
+    """Allow what comes with lark only: a request must not read this machine's files."""
+    for found in _IMPORT.finditer(source):
+        if found[1] not in _LIBRARIES:
+            line = source.count("\n", 0, found.start()) + 1
+            message = f"lark: line {line}: %import {found[1]}: only {', '.join(_LIBRARIES)} can be"
+            raise RequestError("bad_grammar", f"{message} imported")
+
+
+def _message(error: Exception) -> str:
+    shown = f"{error}".strip() or type(error).__name__
+    if isinstance(error, KeyError):
+        shown = f"undefined name {error}"
+    if len(shown) > MESSAGE_LEN:
+        shown = shown[:MESSAGE_LEN] + " ..."
+    if "Shift/Reduce" in shown or "Reduce/Reduce" in shown:
+        shown = shown.replace(" [strict-mode]", "").strip()
+        return f"lark: the grammar must be LALR(1), but has a conflict: {shown}"
+    return f"lark: {shown}"
+
+
+def _read(lark: Lark, start: str) -> LarkGrammar:
+    front = lark.parser
+    lalr: LALR_Parser = front.parser
+    contextual: ContextualLexer = front.lexer
+    table = lalr._parse_table
+    terminals = {t.name: _terminal(t) for t in lark.terminals}
+    _check_groups(terminals.values())
+    _check_rules(lark.rules, terminals)
+    kinds = {id(lexer): number for number, lexer in enumerate(contextual.lexers.values())}
+    lexers = {
+        state: Lexer(kinds[id(lexer)], tuple(t.name for t in lexer.terminals))  # type: ignore[attr-defined]
+        for state, lexer in contextual.lexers.items()
+    }
+    actions = {state: dict(_actions(row)) for state, row in table.states.items()}
+    ends = table.start_states[start], table.end_states[start]
+    return LarkGrammar(terminals, frozenset(lark.ignore_tokens), lexers, actions, *ends)
+
+
+def _actions(row: dict[str, tuple[object, object]]) -> Iterator[tuple[str, Action]]:
+    from lark.parsers.lalr_analysis import Shift
+
+    for symbol, (action, argument) in row.items():
+        if action is Shift:
+            yield symbol, argument  # type: ignore[misc]
+        else:
+            rule: Rule = argument  # type: ignore[assignment]
+            yield symbol, (len(rule.expansion), rule.origin.name)
+
+
+def _terminal(definition: TerminalDef) -> Terminal:
+    pattern = definition.pattern
+    return Terminal(
+        name=definition.name,
+        shown=definition.user_repr(),
+        is_text=pattern.type == "str",
+        text=pattern.value,
+        regex=pattern.to_regexp(),
+        flags=frozenset(pattern.flags),
+        priority=definition.priority,
+    )
+
+
+def _check_groups(terminals: Iterable[Terminal]) -> None:
+    """Refuse what lark finds out only as it parses: that the lexers' regexes are none."""
+    seen: set[str] = set()
+    for terminal in terminals:
+        try:
+            groups = re.compile(f"(?P<{terminal.name}>{terminal.regex})").groupindex
+        except re.error as e:
+            reason = f"{e.msg}; flags stand after the regex: /.../i"
+            raise RequestError("bad_grammar", f"lark: terminal {terminal.shown}: {reason}") from e
+        if seen.intersection(groups):
+            message = f"lark: terminal {terminal.shown}: a named group that is used twice"
+            raise RequestError("bad_grammar", message)
+        seen.update(groups)
+
+
+def _check_rules(rules: Iterable[Rule], terminals: dict[str, Terminal]) -> None:
+    """Refuse rules that no text can match to its end."""
+    rows = [(rule.origin.name, rule.expansion) for rule in rules]
+    for _, expansion in rows:
+        for symbol in expansion:
+            if symbol.is_term and symbol.name not in terminals:
+                message = f"lark: %declare {symbol.name}: a terminal needs a definition here"
+                raise RequestError("bad_grammar", message)
+    finite: set[str] = set(terminals)
+    size = -1
+    while len(finite) > size:
+        size = len(finite)
+        finite.update(name for name, row in rows if all(s.name in finite for s in row))
+    for name, _ in rows:
+        if name not in finite and not name.startswith("__"):
+            message = f"lark: rule {name}: no finite text matches it"
+            raise RequestError("bad_grammar", message)

@@ -1,0 +1,99 @@
+"""Lark grammars: a place in a text is a stack of states of lark's own LALR(1) table."""
+
+from __future__ import annotations
+
+from .lark_lexer import LarkLexing
+from .lark_load import END, LarkGrammar, load
+from .node import Node, Row
+from .pool import Pool
+
+START = "start"
+
+
+class Stack:
+    """The states that the parser is in, the last one first. Made by `Table`: each once."""
+
+    __slots__ = ("rest", "state")
+
+    def __init__(self, state: int, rest: Stack | None) -> None:
+        self.state = state
+        self.rest = rest
+
+
+class Table:
+    """A parser without values: stacks in, stacks out. Not thread-safe."""
+
+    def __init__(self, grammar: LarkGrammar, pool: Pool) -> None:
+        self._grammar = grammar
+        self._pool = pool
+        self._lexing = LarkLexing(grammar, pool)
+        self._stacks: dict[tuple[int, Stack | None], Stack] = {}
+        self.start = self._push(grammar.start_state, None)
+
+    def place(self, stack: Stack) -> Node:
+        """Give the node of all that may follow at a stack."""
+        return self._pool.nodes.make(Place, self, stack)
+
+    def rows(self, stack: Stack) -> tuple[Row, ...]:
+        """Give each terminal that may come next, with the place after it."""
+        found: list[Row] = []
+        for name, node in self._lexing.lexed(self._grammar.lexers[stack.state]):
+            after = stack if name is None else self._shift(stack, name)
+            if after is not None:
+                found.append((node, self.place(after)))
+        if self._shift(stack, END) is not None:
+            found.append(())
+        return tuple(found)
+
+    def _shift(self, stack: Stack, name: str) -> Stack | None:
+        """Give the stack after a terminal, reduced as often as it asks; None if it may not come."""
+        actions, end = self._grammar.actions, self._grammar.end_state
+        while True:
+            action = actions[stack.state].get(name)
+            if action is None:
+                return None
+            if isinstance(action, int):
+                return self._push(action, stack)
+            stack = self._reduce(stack, *action)
+            if name == END and stack.state == end:
+                return stack
+
+    def _reduce(self, stack: Stack, size: int, origin: str) -> Stack:
+        for _ in range(size):
+            assert stack.rest is not None
+            stack = stack.rest
+        state = self._grammar.actions[stack.state][origin]
+        assert isinstance(state, int)
+        return self._push(state, stack)
+
+    def _push(self, state: int, rest: Stack | None) -> Stack:
+        key = (state, rest)
+        found = self._stacks.get(key)
+        if found is None:
+            found = self._stacks[key] = Stack(state, rest)
+        return found
+
+
+class Place:
+    """All that may follow at a stack, ignored text before each terminal included."""
+
+    __slots__ = ("_table", "stack", "twin")
+
+    def __init__(self, table: Table, stack: Stack) -> None:
+        self._table = table
+        self.stack = stack
+        self.twin: Node = self
+
+    def expand(self) -> tuple[Row, ...]:
+        """Give each terminal that may come next, with the place after it."""
+        return self._table.rows(self.stack)
+
+
+def build_lark(source: str, pool: Pool, start: str = START) -> Node:
+    """Make the node of the texts that `lark.Lark(source, parser="lalr", start=start)` parses.
+
+    Raises: RequestError: bad_grammar with lark's reason, or naming what is not supported;
+    grammar_budget if it is too large.
+    """
+    table = Table(load(source, start), pool)
+    return table.place(table.start)
