@@ -44,6 +44,7 @@ class ByteClasses:
         self.nodes: list[ByteNode] = [_node(())]  # WHOLE
         self._ids: dict[Edges, int] = {}
         self._roots: dict[tuple[Ranges, Spelling], int] = {}
+        self._numbers: dict[tuple[tuple[tuple[int, int, int], ...], int], int] = {}
         self._bits: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
 
     def can_spell(self, data: bytes) -> bool:
@@ -76,30 +77,37 @@ class ByteClasses:
         units = [(a, min(b, 0xFFFF), WHOLE) for a, b in ranges if a <= 0xFFFF]
         astral = tuple((max(a, 0x10000), b) for a, b in ranges if b > 0xFFFF)
         for first, last, lows in _pairs(astral):
-            low_unit = self._hex([(_LOW + a, _LOW + b, WHOLE) for a, b in lows], 4)
+            low_unit = self._hex(tuple((_LOW + a, _LOW + b, WHOLE) for a, b in lows), 4)
             letter = self._intern([(ord("u"), ord("u"), low_unit)])
             backslash = self._intern([(0x5C, 0x5C, letter)])
             units.append((_HIGH + first, _HIGH + last, backslash))
-        escapes.append((ord("u"), ord("u"), self._hex(units, 4)))
+        escapes.append((ord("u"), ord("u"), self._hex(tuple(units), 4)))
         return [*self._plain(raw), (0x5C, 0x5C, self._intern(escapes))]
 
-    def _hex(self, units: list[tuple[int, int, int]], num_digits: int) -> int:
+    def _hex(self, units: tuple[tuple[int, int, int], ...], num_digits: int) -> int:
         """Give the node that reads numbers of hex digits: (first, last, where they lead)."""
         if not units or not num_digits:
             return units[0][2] if units else DEAD
+        key = (units, num_digits)
+        if key not in self._numbers:
+            self._numbers[key] = self._intern(self._digits(units, num_digits))
+        return self._numbers[key]
+
+    def _digits(
+        self, units: tuple[tuple[int, int, int], ...], num_digits: int
+    ) -> list[tuple[int, int, int]]:
         size = 16 ** (num_digits - 1)
+        inside: dict[int, list[tuple[int, int, int]]] = {}
+        for first, last, node in units:
+            for digit in range(first // size, last // size + 1):
+                start = digit * size
+                low, high = max(first - start, 0), min(last - start, size - 1)
+                inside.setdefault(digit, []).append((low, high, node))
         edges: list[tuple[int, int, int]] = []
-        for digit in range(16):
-            start = digit * size
-            inside = [
-                (max(a, start) - start, min(b, start + size - 1) - start, node)
-                for a, b, node in units
-                if a < start + size and b >= start
-            ]
-            node = self._hex(inside, num_digits - 1)
-            for byte in {*f"{digit:x}{digit:X}".encode()}:
-                edges.append((byte, byte, node))
-        return self._intern(edges)
+        for digit, rest in inside.items():
+            node = self._hex(tuple(rest), num_digits - 1)
+            edges.extend((byte, byte, node) for byte in {*f"{digit:x}{digit:X}".encode()})
+        return edges
 
     def _edges(self, ranges: Ranges, num_more: int, base: int) -> list[tuple[int, int, int]]:
         """Split numbers of 6 * num_more + 6 bits by their first byte, which starts at `base`."""

@@ -1,1 +1,1 @@
-"""JSON Schema as a grammar."""
+"""JSON Schema as a grammar: each keyword exact, validated at the end, or refused by name."""
