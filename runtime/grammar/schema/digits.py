@@ -45,6 +45,8 @@ class Digits:
 
     def fraction(self, digit: Language, max_digits: int) -> Language:
         """Give nothing more, or a point and up to `max_digits` times `digit`."""
+        if not max_digits:
+            return self.languages.empty
         return self.languages.repeat(self.after_point(self.some(digit, 1, max_digits)), 0, 1)
 
     def after_point(self, digits: Language) -> Language:
@@ -73,7 +75,12 @@ class Table:
 
     def language(self) -> Language:
         """Give the texts. Goes through the places from the right to the left."""
-        flags = list(itertools.product({False, self.low is not None}, {False, self.high is not None}))
+        if self.low is None and self.high is None:
+            first = self.digits.between(1 if self.has_lead else 0, 9)
+            return self.digits.languages.concat(first, self._free(1, self.digits.any))
+        flags = list(
+            itertools.product({False, self.low is not None}, {False, self.high is not None})
+        )
         most = max(len(bound.digits) for bound in (self.low, self.high, Bound("", False)) if bound)
         place = min(max(most, self.num_whole), self.num_whole + self.max_fraction)
         found = {tight: self._tail(place, tight) for tight in flags}

@@ -75,12 +75,11 @@ class Spans:
         self._languages = languages
         self._digits = Digits(languages)
 
-    def plain(self, span: Span, has_fraction: bool) -> Language:
+    def plain(self, span: Span, max_fraction: int) -> Language:
         """Give the texts without an exponent whose value is in `span`."""
         span = span.clipped()
         if span.is_empty:
             return self._languages.nothing
-        max_fraction = span.max_fraction() if has_fraction else 0
         first, last = num_whole(span.low), span.max_whole()
         lows: dict[int, Bound] = {}
         highs: dict[int, Bound] = {}
@@ -97,7 +96,7 @@ class Spans:
         options.append(self._lengths(first + len(lows), last - len(highs), max_fraction))
         return self._languages.union(options)
 
-    def scientific(self, span: Span) -> Language:
+    def scientific(self, span: Span, max_fraction: int) -> Language:
         """Give the texts d.ddde+nn whose value is in `span`; the first digit is not zero."""
         span = span.clipped()
         if span.is_empty or span.high == 0:
@@ -109,20 +108,22 @@ class Spans:
         if span.high is not None:
             last, high = span.high.adjusted(), _mantissa(span.high, span.is_high_exclusive)
         if first == last:
-            return self._scaled(low, high, first, last)
+            return self._scaled(low, high, (first, last), max_fraction)
         options = (
-            self._scaled(low, None, first, first),
-            self._scaled(None, None, first + 1, last - 1),
-            self._scaled(None, high, last, last),
+            self._scaled(low, None, (first, first), max_fraction),
+            self._scaled(None, None, (first + 1, last - 1), max_fraction),
+            self._scaled(None, high, (last, last), max_fraction),
         )
         return self._languages.union(options)
 
-    def _scaled(self, low: Bound | None, high: Bound | None, first: int, last: int) -> Language:
-        """Give mantissas between two bounds, with an exponent from `first` to `last`."""
-        first, last = max(first, -MAX_EXPONENT), min(last, MAX_EXPONENT)
+    def _scaled(
+        self, low: Bound | None, high: Bound | None, exponents: tuple[int, int], max_fraction: int
+    ) -> Language:
+        """Give mantissas between two bounds, with an exponent from the first to the last."""
+        first, last = max(exponents[0], -MAX_EXPONENT), min(exponents[1], MAX_EXPONENT)
         if first > last:
             return self._languages.nothing
-        mantissa = Table(self._digits, 1, MAX_FRACTION, True, low, high).language()
+        mantissa = Table(self._digits, 1, max_fraction, True, low, high).language()
         return self._languages.concat(mantissa, self._exponent(first, last))
 
     def _exponent(self, first: int, last: int) -> Language:
@@ -139,8 +140,9 @@ class Spans:
         for width in (1, 2, 3):
             high = min(last, 10**width - 1)
             if first <= high:
-                low, high_bound = (Bound(f"{n:0{width}}", False) for n in (first, high))
-                options.append(Table(self._digits, width, 0, False, low, high_bound).language())
+                low = Bound(f"{first:0{width}}", False) if first else None
+                top = Bound(str(high), False) if high < 10**width - 1 else None
+                options.append(Table(self._digits, width, 0, False, low, top).language())
         return self._languages.union(options)
 
     def _lengths(self, first: int, last: int, max_fraction: int) -> Language:
