@@ -141,7 +141,7 @@ class Spans:
             high = min(last, 10**width - 1)
             if first <= high:
                 low = Bound(f"{first:0{width}}", False) if first else None
-                top = Bound(str(high), False) if high < 10**width - 1 else None
+                top = Bound(f"{high:0{width}}", False) if high < 10**width - 1 else None
                 options.append(Table(self._digits, width, 0, False, low, top).language())
         return self._languages.union(options)
 
