@@ -104,8 +104,10 @@ class Derivatives:
                 return self._not(self.row(parts[0], context))
             case "machine":
                 machine = cast("Machine", language.payload)
-                steps = ((self._sets.get(r), languages.machine(m)) for r, m in machine.steps())
-                return tuple(steps)
+                return tuple(
+                    (self._sets.get(r), languages.anything if m is None else languages.machine(m))
+                    for r, m in machine.steps()
+                )
             case "loop":
                 return self._loop(language, context)
             case "tracked":

@@ -29,8 +29,11 @@ class Machine(Protocol):
         """True where the text may end."""
         ...
 
-    def steps(self) -> tuple[tuple[Ranges, Machine], ...]:
-        """Give the sets of characters that lead on, apart from each other, and where to."""
+    def steps(self) -> tuple[tuple[Ranges, Machine | None], ...]:
+        """Give the sets of characters that lead on, apart from each other, and where to.
+
+        None stands for any text.
+        """
         ...
 
 
@@ -42,7 +45,7 @@ class Language:
 
     __slots__ = (
         "chars", "has_behind", "high", "is_nullable", "is_plain", "is_resolving",
-        "kind", "low", "number", "parts", "payload", "rows", "twin", "weight",
+        "kind", "low", "number", "parts", "payload", "rows", "weight",
     )  # fmt: skip
 
     def __init__(self, kind: Kind, number: int) -> None:
@@ -59,7 +62,6 @@ class Language:
         self.is_resolving = False
         self.weight = 0  # no shortest rest of a text in it is longer
         self.rows: dict[int, Row] = {}
-        self.twin: Language | None = None
 
     def __repr__(self) -> str:
         inside = self.chars or self.payload or ", ".join(map(repr, self.parts))

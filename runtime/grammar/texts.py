@@ -9,6 +9,7 @@ from .build import build_language
 from .node import Node
 from .pool import Pool
 from .regex import parse
+from .words import words
 
 
 def build_regex(source: str, pool: Pool) -> Node:
@@ -32,7 +33,7 @@ def build_choices(choices: Sequence[str], pool: Pool, field: str = "choices") ->
         raise RequestError("bad_grammar", f"{field}: the list is empty; give at least one text")
     for number, choice in enumerate(choices):
         _check(choice, f"{field}[{number}]")
-    language = pool.languages.union(map(pool.languages.word, choices))
+    language = words(choices, pool.languages)
     if not pool.locals.is_live(language, "plain"):
         raise RequestError("bad_grammar", f"{field}: no token spells any of the texts")
     return pool.nodes.terminal(pool.locals.start(language, "plain"))

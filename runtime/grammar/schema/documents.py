@@ -38,6 +38,7 @@ class Schema:
     pointer: str  # from the root of its document
     scope: tuple[str, ...]
     documents: Documents
+    options: list[Schema] | None = None  # of one that `any_of` made
 
     @property
     def keywords(self) -> Object:
@@ -68,6 +69,7 @@ class Documents:
     def __init__(self, root: Json, registry: Mapping[str, Json]) -> None:
         self._roots: dict[str, tuple[Json, str]] = {}  # resource URI -> (value, pointer)
         self._anchors: dict[str, tuple[Json, str, str]] = {}  # URI#name -> value, base, pointer
+        self._made: dict[tuple[Schema, ...], Schema] = {}
         self._dynamic: set[str] = set()  # URI#name of the dynamic ones
         self._places: dict[tuple[int, str, str, tuple[str, ...]], Schema] = {}
         dialect = root.get("$schema") if isinstance(root, dict) else None
@@ -85,6 +87,15 @@ class Documents:
         if own != base:
             return self._enter(value, own, pointer, scope)
         return self._intern(value, base, pointer, scope)
+
+    def any_of(self, options: list[Schema]) -> Schema:
+        """Give a schema that is matched where one of `options` is."""
+        key = tuple(options)
+        if key not in self._made:
+            first = options[0]
+            value: Object = {"anyOf": []}
+            self._made[key] = Schema(value, first.base, first.pointer, first.scope, self, options)
+        return self._made[key]
 
     def follow(self, schema: Schema, keyword: str) -> Schema:
         """Give what a `$ref`, `$dynamicRef` or `$recursiveRef` of `schema` leads to.

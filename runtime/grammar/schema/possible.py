@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..language import Language
 from ..terminal import LocalStates
+from ..words import others, words
 from .documents import Schema
 from .facts import TYPES, Contains, Every, Goal, JsonType, Names
 from .keywords import goal_of
@@ -30,14 +31,12 @@ class FreeNames:
         languages = self._folder.languages
         if names.is_rest and not names.patterns and names.listed <= set(shape.listed):
             return languages.anything
-        words = map(languages.word, names.listed)
-        found = languages.union((*words, *names.patterns))
+        found = languages.union((words(names.listed, languages), *names.patterns))
         return languages.negate(found) if names.is_rest else found
 
     def _split(self, shape: ObjectShape) -> list[tuple[Language, Goal]]:
         languages = self._folder.languages
-        listed = languages.union(map(languages.word, shape.listed))
-        free = languages.both((shape.names, languages.negate(listed)))
+        free = languages.both((shape.names, others(shape.listed, languages)))
         classes: list[tuple[Language, Goal]] = [(free, frozenset())]
         for every in shape.everys:
             if not every.names.is_rest and not every.names.patterns:
@@ -62,6 +61,8 @@ class Possible:
         self.free = FreeNames(folder, locals_)
         self._folder = folder
         self._locals = locals_
+        self._names: dict[ObjectShape, tuple[tuple[str, Goal], ...]] = {}
+        self._free: dict[ObjectShape, tuple[tuple[Language, Goal], ...]] = {}
         self._known: dict[Goal, bool] = {frozenset(): True}
         self._open: dict[Goal, None] = {}
         self._refused: dict[Goal, int] = {}  # inside an open search: when it was refused
@@ -76,7 +77,7 @@ class Possible:
             return False
         self._open[goal] = None
         try:
-            found = any(self.shape(s) for kind in TYPES for s in self._folder.shapes(goal, kind))
+            found = is_surely_possible(goal) or self._search(goal)
         finally:
             del self._open[goal]
         if found:
@@ -88,6 +89,10 @@ class Possible:
             self._known[goal] = False
             self._refused.clear()
         return found
+
+    def _search(self, goal: Goal) -> bool:
+        # Scalars first: they need no search of their own.
+        return any(self.shape(s) for kind in TYPES[::-1] for s in self._folder.shapes(goal, kind))
 
     def is_disjoint(self, one: Schema, other: Schema, kind: JsonType) -> bool:
         """Say whether no value of a type matches both schemas."""
@@ -130,17 +135,23 @@ class Possible:
 
     def names(self, shape: ObjectShape) -> tuple[tuple[str, Goal], ...]:
         """Give the listed names that an object can have, with what their values must meet."""
-        found = (
-            (name, self._folder.property_goal(shape, name))
-            for name in shape.listed
-            if self._folder.matches(shape.names, name)
-            and self._locals.can_spell(name.encode(errors="replace"))
-        )
-        return tuple((name, goal) for name, goal in found if self.goal(goal))
+        if shape not in self._names:
+            possible = ((name, self._name_goal(shape, name)) for name in shape.listed)
+            self._names[shape] = tuple((name, goal) for name, goal in possible if goal is not None)
+        return self._names[shape]
+
+    def _name_goal(self, shape: ObjectShape, name: str) -> Goal | None:
+        is_allowed = self._folder.matches(shape.names, name)
+        if not is_allowed or not self._locals.can_spell(name.encode(errors="replace")):
+            return None
+        goal = self._folder.property_goal(shape, name)
+        return goal if self.goal(goal) else None
 
     def free_classes(self, shape: ObjectShape) -> tuple[tuple[Language, Goal], ...]:
         """Give the classes of other names that an object can have."""
-        return tuple(c for c in self.free.classes(shape) if self.goal(c[1]))
+        if shape not in self._free:
+            self._free[shape] = tuple(c for c in self.free.classes(shape) if self.goal(c[1]))
+        return self._free[shape]
 
     def _object(self, shape: ObjectShape) -> bool:
         if shape.high is not None and max(len(shape.required), shape.low) > shape.high:
@@ -174,3 +185,23 @@ class Possible:
             and self.goal(goal | each.goal)
             for names, goal in self.free.classes(shape)
         )
+
+
+def is_surely_possible(goal: Goal) -> bool:
+    """Say whether the keywords alone show that some value meets the goal."""
+    if len(goal) != 1:
+        return not goal
+    ((schema, holds),) = goal
+    if not holds or isinstance(schema.value, bool) or not _NARROWING.isdisjoint(schema.keywords):
+        return False
+    types = schema.keywords.get("type", "object")
+    return bool(types) and all(t in _TYPE_NAMES for t in (types if isinstance(types, list) else [types]))
+
+
+_TYPE_NAMES = frozenset((*TYPES, "integer"))
+_NARROWING = frozenset((
+    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const",
+    "required", "dependencies", "dependentRequired", "dependentSchemas", "minProperties",
+    "maxProperties", "minItems", "contains", "pattern", "format", "minLength", "maxLength",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "divisibleBy",
+))  # fmt: skip

@@ -22,6 +22,7 @@ from .numbers import NumberBounds
 
 MAX_CASES = 400  # of one schema and one type
 
+_DECISIVE = frozenset(("type", "enum", "const"))  # read first: they often decide alone
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -83,8 +84,15 @@ class Reader:
         """
         found: Cases = ALWAYS
         for part in parts:
+            if part is ALWAYS:
+                continue
+            if len(found) == 1 and not found[0].facts and not found[0].seen_names:
+                found = part
+                continue
             merged = (one & other for one in found for other in part)
             found = tuple(dict.fromkeys(case for case in merged if _is_possible(case.facts)))
+            if not found:
+                break
             if len(found) > MAX_CASES:
                 reason = f"schema: {schema}/{keyword} comes to more than {MAX_CASES} cases"
                 self.languages.budget.refuse(reason)
@@ -95,18 +103,17 @@ class Reader:
             return ALWAYS if schema.value is holds else NEVER
         keywords = schema.keywords
         tracks = tracks or "unevaluatedProperties" in keywords or "unevaluatedItems" in keywords
-        parts = [
-            cases
-            for keyword in keywords
-            if (cases := self._keyword(schema, keyword, holds, kind, tracks and holds)) is not None
-        ]
+        ordered = sorted(keywords, key=_DECISIVE.__contains__, reverse=True)
+        read = (self._keyword(schema, keyword, holds, kind, tracks and holds) for keyword in ordered)
+        parts = (cases for cases in read if cases is not None)
         if holds:
             return self._with_unevaluated(schema, self.all_of(schema, "allOf", parts), kind)
+        found = _any(parts)
         for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in keywords and kind in ("object", "array"):
                 self.note_checked(schema, keyword, "that it fails is validated at the end")
-                parts.append(ALWAYS)
-        return tuple(dict.fromkeys(Case(case.facts) for part in parts for case in part))
+                found += ALWAYS
+        return tuple(dict.fromkeys(Case(case.facts) for case in found))
 
     def _keyword(
         self, schema: Schema, keyword: str, holds: bool, kind: JsonType, tracks: bool
@@ -121,14 +128,15 @@ class Reader:
             case "enum" | "const":
                 return self._values(schema, keyword, kind, holds)
             case "allOf" | "anyOf" | "oneOf":
-                options = self.options(schema, keyword)
+                options = schema.options or self.options(schema, keyword)
                 return self._combine(schema, keyword, options, holds, kind, tracks)
             case "not":
                 return self.cases(schema.inside("not"), not holds, kind)
             case "if":
                 return self._if(schema, holds, kind, tracks)
             case _ if keyword in REFERENCES:
-                return self.cases(self.documents.follow(schema, keyword), holds, kind, tracks)
+                target = self.documents.follow(schema, keyword)
+                return self.cases(target, holds, kind, tracks)
         return None
 
     def options(self, schema: Schema, keyword: str) -> list[Schema]:
@@ -232,10 +240,7 @@ class Reader:
         if keyword not in schema.keywords:
             return cases
         inner = schema.inside(keyword)
-        found = (_unevaluated(case, kind, goal_of(inner)) for case in cases)
-        if kind == "array" and any(s.goal is not None for c in cases for s in c.seen_items):
-            self.note_checked(schema, keyword, "beside `contains` it is validated at the end")
-        return tuple(found)
+        return tuple(_unevaluated(case, kind, inner) for case in cases)
 
 
 def kind_of(value: Json) -> JsonType:
@@ -254,20 +259,22 @@ def json_text(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _unevaluated(case: Case, kind: JsonType, goal: Goal) -> Case:
+def _unevaluated(case: Case, kind: JsonType, inner: Schema) -> Case:
     if kind == "object":
         listed = frozenset(name for names in case.seen_names for name in names.listed)
         patterns = frozenset(p for names in case.seen_names for p in names.patterns)
         if any(names.is_rest for names in case.seen_names):
             return case
-        rest = Every(Names(listed, patterns, is_rest=True), goal)
+        rest = Every(Names(listed, patterns, is_rest=True), goal_of(inner))
         return case & Case((rest,), seen_names=(Names(is_rest=True),))
     if any(seen.num_items is None for seen in case.seen_items):
         return case
-    by_goal = any(seen.goal is not None for seen in case.seen_items)
+    # An item is looked at where it is one of those that a `contains` asks for.
+    found = (seen.goal for seen in case.seen_items if seen.goal is not None)
+    contained = [schema for goal in found for schema, _ in goal]
+    goal = goal_of(inner.documents.any_of([*contained, inner]) if contained else inner)
     first = max((seen.num_items or 0 for seen in case.seen_items), default=0)
-    facts = () if by_goal else (ItemsFrom(first, goal),)
-    return case & Case(facts, seen_items=(SeenItems(None),))
+    return case & Case((ItemsFrom(first, goal),), seen_items=(SeenItems(None),))
 
 
 def _type_cases(types: list[str], kind: JsonType, holds: bool) -> Cases:

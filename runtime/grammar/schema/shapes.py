@@ -10,7 +10,8 @@ from typing import TypeAlias, cast
 
 from ..derive import Derivatives
 from ..language import Language, is_nullable
-from .documents import Json, Schema
+from ..words import others, words
+from .documents import Json
 from .facts import (
     Case, Contains, Every, Fact, Goal, ItemAt, ItemsFrom, JsonType, NameIn, NameOutside, Names,
     Number, OneOf, Required, Size, Some, Text, Unique,
@@ -106,6 +107,8 @@ class Folder:
 
     def matches(self, language: Language, text: str) -> bool:
         """Say whether a text is in a language."""
+        if language is self._languages.anything:
+            return True
         for char in text:
             row = self._derivatives.row(language)
             code = ord(char)
@@ -142,16 +145,18 @@ class Folder:
         languages = self._languages
         plain = [s for s in folded if isinstance(s, Plain)]
         quoted = [s.language for s in folded if isinstance(s, Quoted)]
-        found: list[Shape] = [s for s in folded if isinstance(s, ArrayShape | ObjectShape)]
+        shapes: list[Shape] = [s for s in folded if isinstance(s, ArrayShape | ObjectShape)]
         if len(plain) > 1:
             lists = [s.words for s in plain if s.words is not None]
-            words = tuple(dict.fromkeys(word for each in lists for word in each))
-            language = languages.union(s.language for s in plain)
-            plain = [Plain(language, words if len(lists) == len(plain) else None)]
-        found += plain
+            found = tuple(dict.fromkeys(word for each in lists for word in each))
+            if len(lists) == len(plain):
+                plain = [self._listed(found)]
+            else:
+                plain = [Plain(languages.union(s.language for s in plain))]
+        shapes += plain
         if quoted:
-            found.append(Quoted(languages.union(quoted)))
-        return tuple(found)
+            shapes.append(Quoted(languages.union(quoted)))
+        return tuple(shapes)
 
     def _words(self, case: Case, texts: list[str]) -> Plain:
         kept = _chosen_texts(case)
@@ -160,8 +165,8 @@ class Folder:
         return self._listed(allowed)
 
     def _listed(self, texts: Iterable[str]) -> Plain:
-        words = tuple(texts)
-        return Plain(self._languages.union(map(self._languages.word, words)), words)
+        found = tuple(texts)
+        return Plain(words(found, self._languages), found)
 
     def _number(self, case: Case) -> Plain:
         bounds = NumberBounds()
@@ -176,22 +181,21 @@ class Folder:
 
     def _text(self, case: Case) -> Language:
         languages = self._languages
-        language = languages.both(each.language for each in case.facts if isinstance(each, Text))
-        decode = cast("list[str]", [json.loads(t) for t in _refused_texts(case)])
-        refused = languages.union(map(languages.word, decode))
-        kept = _chosen_texts(case)
-        if kept is not None:
-            texts = (cast("str", json.loads(t)) for t in kept)
-            words = (languages.word(t) for t in texts if self.matches(language, t))
-            language = languages.union(words)
-        return languages.both((language, languages.negate(refused)))
+        kept, refused = _chosen_texts(case), _refused_texts(case)
+        facts = [each.language for each in case.facts if isinstance(each, Text)]
+        if refused:
+            facts.append(others(map(_decoded, refused), languages))
+        language = languages.both(facts)
+        if kept is None:
+            return language
+        return words((t for t in map(_decoded, kept) if self.matches(language, t)), languages)
 
     def _string(self, case: Case) -> Shape:
         language = self._text(case)
         kept = _chosen_texts(case)
         if kept is None:
             return Quoted(language)
-        return self._listed(t for t in kept if self.matches(language, cast("str", json.loads(t))))
+        return self._listed(t for t in kept if self.matches(language, _decoded(t)))
 
     def _chosen(self, shape: Shape | None, case: Case) -> Shape | None:
         """Narrow a shape to the listed values, if there is a list."""
@@ -262,6 +266,10 @@ class Folder:
         """Give what the value of a property must meet."""
         found = (each.goal for each in shape.everys if self.has_name(each.names, name))
         return frozenset().union(*found)
+
+
+def _decoded(text: str) -> str:
+    return cast("str", json.loads(text))
 
 
 def _array(case: Case) -> ArrayShape | None:
