@@ -22,6 +22,7 @@ from .node import Node
 from .piece import Piece
 from .pool import Pool
 from .regex import parse
+from .terminal import LocalState
 
 # A terminal's name, or None if the text is ignored, and the text.
 Lexed: TypeAlias = tuple["str | None", Node]
@@ -135,9 +136,9 @@ class LarkLexing:
     ) -> list[Lexed]:
         """Give the node of some of a terminal's texts; none if there is no such text."""
         languages, locals_ = self._languages, self._pool.locals
-        if unless is languages.nothing:
-            guards, possible = (), part
-        else:
+        guards: tuple[LocalState, ...] = ()
+        possible = part
+        if unless is not languages.nothing:
             guards = (locals_.start(unless, "plain"),)
             possible = languages.both((part, languages.negate(self._begins(unless))))
         if not self._derivatives.is_live(possible):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..errors import RequestError
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lark import Lark
     from lark.grammar import Rule
     from lark.lexer import ContextualLexer, TerminalDef
+    from lark.parsers.lalr_analysis import IntParseTable
     from lark.parsers.lalr_parser import LALR_Parser
 
 MAX_LEN = 100_000  # characters; lark cannot be interrupted
@@ -121,7 +122,7 @@ def _read(lark: Lark, start: str) -> LarkGrammar:
     front = lark.parser
     lalr: LALR_Parser = front.parser
     contextual: ContextualLexer = front.lexer
-    table = lalr._parse_table
+    table = cast("IntParseTable", lalr._parse_table)
     terminals = {t.name: _terminal(t) for t in lark.terminals}
     _check_groups(terminals.values())
     _check_rules(lark.rules, terminals)
