@@ -1,6 +1,6 @@
 """The formats of JSON Schema that are regular, as expressions over a string's characters.
 
-Nothing is let in that a format forbids. Left out on purpose:
+Nothing is let in that a format forbids. Left out on purpose (but see `is_wide`):
 
 - times: the leap second (23:59:60), which Python's datetime does not know; the year 0000;
 - host names, and so the domains of e-mail addresses: labels with hyphens in the third and
@@ -26,7 +26,10 @@ _DAY = r"(?:0[1-9]|1[0-9]|2[0-8])"
 _MONTH_DAY = rf"(?:(?:0[1-9]|1[0-2])-{_DAY}|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 _DATE = rf"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_YEAR}-02-29)"
 _HOUR_MINUTE = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_TIME = rf"{_HOUR_MINUTE}:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-]{_HOUR_MINUTE})"
+_ZONE = rf"(?:\.[0-9]+)?(?:[Zz]|[+-]{_HOUR_MINUTE})"
+_TIME = rf"{_HOUR_MINUTE}:[0-5][0-9]{_ZONE}"
+_WIDE_DATE = rf"(?:[0-9]{{4}}-{_MONTH_DAY}|{_LEAP_YEAR}-02-29|0000-02-29)"
+_WIDE_TIME = rf"{_HOUR_MINUTE}:(?:[0-5][0-9]|60){_ZONE}"
 _SECONDS = r"[0-9]+S"
 _MINUTES = rf"[0-9]+M(?:{_SECONDS})?"
 _HOURS = rf"[0-9]+H(?:{_MINUTES})?"
@@ -42,6 +45,8 @@ _LABEL = (
     r"|(?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,58})[A-Za-z0-9])?"
 )
 _HOSTNAME = rf"{_LABEL}(?:\.{_LABEL})*"
+_WIDE_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_WIDE_HOSTNAME = rf"{_WIDE_LABEL}(?:\.{_WIDE_LABEL})*"
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
 _GROUP = r"[0-9A-Fa-f]{1,4}"
@@ -63,6 +68,7 @@ _IPV6 = _ipv6()
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LOCAL = rf'(?:{_ATOM}(?:\.{_ATOM})*|"(?:[ !#-\[\]-~]|\\[ -~])*")'
 _ADDRESS_LITERAL = rf"\[(?:{_IPV4}|IPv6:{_IPV6})\]"
+_WIDE_ADDRESS_LITERAL = r"\[[!-Z^-~]+\]"
 
 # References (RFC 3986, 6570, 6901).
 _ESCAPED = r"%[0-9A-Fa-f]{2}"
@@ -105,15 +111,31 @@ _REGEXES = {
 }
 
 
+_WIDE_REGEXES = {
+    "date": _WIDE_DATE,
+    "time": _WIDE_TIME,
+    "date-time": rf"{_WIDE_DATE}[Tt]{_WIDE_TIME}",
+}
+
+
 @functools.lru_cache(maxsize=64)
-def format_language(name: str) -> Expr | None:
-    """Give the texts of a format; None for one that only a check at the end can judge."""
+def format_language(name: str, is_wide: bool = False) -> Expr | None:
+    """Give the texts of a format; None for one that only a check at the end can judge.
+
+    With `is_wide` nothing is left out, but more may be let in: for the negation.
+    """
     if name == "hostname":
-        return _shorter_than(254, _HOSTNAME)
+        return _hostname(is_wide)
     if name == "email":
-        domains = Union((_shorter_than(254, _HOSTNAME), parse(_ADDRESS_LITERAL)))
-        return Concat((_shorter_than(65, _LOCAL), literal("@"), domains))
-    return parse(_REGEXES[name]) if name in _REGEXES else None
+        address = parse(_WIDE_ADDRESS_LITERAL if is_wide else _ADDRESS_LITERAL)
+        domain = Union((_hostname(is_wide), address))
+        return Concat((_shorter_than(65, _LOCAL), literal("@"), domain))
+    regex = (_WIDE_REGEXES if is_wide else _REGEXES).get(name, _REGEXES.get(name))
+    return None if regex is None else parse(regex)
+
+
+def _hostname(is_wide: bool) -> Expr:
+    return _shorter_than(254, _WIDE_HOSTNAME if is_wide else _HOSTNAME)
 
 
 def _shorter_than(length: int, regex: str) -> Expr:

@@ -24,8 +24,8 @@ NAMES = [
 LEFT_OUT = {"time": ":60", "date-time": ":60", "hostname": "xn--"}  # leap seconds, Punycode
 
 
-def language(name: str) -> Language:
-    expr = format_language(name)
+def language(name: str, is_wide: bool = False) -> Language:
+    expr = format_language(name, is_wide)
     assert expr is not None
     return build_language(expr, WORDS.languages)
 
@@ -37,6 +37,16 @@ def test_the_suite_agrees_but_for_what_is_left_out(name: str) -> None:
         if isinstance(case.data, str):
             is_left_out = name in LEFT_OUT and LEFT_OUT[name] in case.data
             assert WORDS.holds(found, case.data) == (case.is_valid and not is_left_out), case
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wide_form_leaves_nothing_valid_out(name: str) -> None:
+    languages, found = WORDS.languages, language(name, is_wide=True)
+    for case in suite(f"optional/format/{name}.json"):
+        assert not isinstance(case.data, str) or not case.is_valid or WORDS.holds(found, case.data)
+    more = languages.both((language(name), languages.negate(found)))
+    chance = random.Random(1)
+    assert all(not WORDS.holds(more, WORDS.sample(language(name), chance)) for _ in range(20))
 
 
 @pytest.mark.parametrize(
