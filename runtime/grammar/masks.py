@@ -1,0 +1,202 @@
+"""Which tokens may follow a state: found once, kept, and shared by states that look alike."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from .budget import Budget
+from .frontier import Frontier, Frontiers
+from .pushdown import Config, Pushdown, State
+from .spec import Bitmask
+from .terminal import WIDE, Group, LocalState
+from .vocabulary import Vocabulary
+from .walk import Walker
+
+MASK_BYTES = 64 << 20  # of masks that states keep
+MAX_WALKED = 4096  # walks that are kept; each holds about one mask
+NARROW = 256  # places in the trie: past them, many at once is faster than one by one
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Masks:
+    """Makes the masks of a pool's states; not thread-safe."""
+
+    def __init__(self, vocabulary: Vocabulary, pushdown: Pushdown) -> None:
+        self._vocabulary = vocabulary
+        self._pushdown = pushdown
+        self._frontiers = Frontiers(vocabulary)
+        self._local_walker = Walker[LocalState](_groups, _is_last)
+        self._state_walker = Walker[State](pushdown.groups, _never)
+        self._kept: OrderedDict[State, None] = OrderedDict()
+        self._insides = Kept[LocalState, tuple[Bitmask, Frontier]](MAX_WALKED)
+        self._walked_locals = Kept[tuple[LocalState, int], tuple[Bitmask, tuple[int, ...]]](
+            MAX_WALKED
+        )
+        self._walked_states = Kept[tuple[State, int], Bitmask](MAX_WALKED)
+
+    def get(self, state: State, budget: Budget) -> Bitmask:
+        """Give the bitmask of a state; not to be changed."""
+        mask = state.mask
+        if mask is None:
+            twin = self._pushdown.twin(state)
+            mask = twin.mask
+            if mask is None:
+                mask = self._make(twin, budget)
+                self._keep(twin, mask)
+            if state is not twin:
+                self._keep(state, mask)
+        return mask
+
+    def _keep(self, state: State, mask: Bitmask) -> None:
+        state.mask = mask
+        self._kept[state] = None
+        while len(self._kept) * mask.nbytes > MASK_BYTES:
+            self._kept.popitem(last=False)[0].mask = None
+
+    def _make(self, state: State, budget: Budget) -> Bitmask:
+        row = np.zeros(self._vocabulary.mask_len, np.int32)
+        others: set[Config] = set()
+        for config in state.configs:
+            if config.local.is_closed and not config.guards and len(config.local.edges) > WIDE:
+                self._add_closed(row, config, budget)
+            else:
+                others.add(config)
+        if others:
+            self._add_open(row, frozenset(others), budget)
+        if state.is_accepting:
+            self._set(row, self._vocabulary.eos_ids)
+        return row
+
+    def _add_closed(self, row: Bitmask, config: Config, budget: Budget) -> None:
+        """Add the tokens inside a JSON string, and those that leave it for what follows."""
+        inside = self._insides.get(config.local)
+        if inside is None:
+            mask, nodes = self._walk_local(config.local, budget)
+            inside = (mask, self._frontiers.get(nodes))
+            self._insides.put(config.local, inside)
+        np.bitwise_or(row, inside[0], out=row)
+        after = self._pushdown.closure(config.rest)
+        self._set(row, self._narrow(after, inside[1], budget) or ())
+
+    def _add_open(self, row: Bitmask, configs: frozenset[Config], budget: Budget) -> None:
+        state = self._pushdown.state(configs, is_accepting=False)
+        if len(state.first) <= WIDE:
+            found = self._narrow(state, self._frontiers.root, budget, NARROW)
+            if found is not None:
+                self._set(row, found)
+                return
+        config = next(iter(configs))
+        if len(configs) == 1 and config.rest is None and not config.guards:
+            mask, _ = self._walk_local(config.local, budget)  # nothing follows it
+        else:
+            mask = self._walk_state(state, budget)
+        np.bitwise_or(row, mask, out=row)
+
+    def _walk_local(self, local: LocalState, budget: Budget) -> tuple[Bitmask, tuple[int, ...]]:
+        """Give the tokens inside a terminal, and the places in the trie at which it is left.
+
+        Short tokens are looked for apart: more states look alike to them.
+        """
+        row = np.zeros(self._vocabulary.mask_len, np.int32)
+        exits: set[int] = set()
+        for number, part in enumerate(self._vocabulary.slices):
+            twin = local.over(part.longest)
+            walked = self._walked_locals.get((twin, number))
+            if walked is None:
+                found = self._local_walker.walk(twin, part, budget)
+                nodes = tuple(part.nodes[list(found.exits)].tolist())
+                walked = (self._vocabulary.pack_slice(part, found.allowed), nodes)
+                self._walked_locals.put((twin, number), walked)
+            np.bitwise_or(row, walked[0], out=row)
+            exits.update(walked[1])
+        return row, tuple(sorted(exits))
+
+    def _walk_state(self, state: State, budget: Budget) -> Bitmask:
+        row = np.zeros(self._vocabulary.mask_len, np.int32)
+        for number, part in enumerate(self._vocabulary.slices):
+            twin = self._pushdown.twin_over(state, part.longest)
+            mask = self._walked_states.get((twin, number))
+            if mask is None:
+                walked = self._state_walker.walk(twin, part, budget)
+                mask = self._vocabulary.pack_slice(part, walked.allowed)
+                self._walked_states.put((twin, number), mask)
+            np.bitwise_or(row, mask, out=row)
+        return row
+
+    def _narrow(
+        self, state: State, frontier: Frontier, budget: Budget, limit: int = 1 << 40
+    ) -> list[int] | None:
+        """Give the tokens whose rests from `frontier` on lead on from `state`.
+
+        None once more than `limit` places were passed: another way is faster then.
+        """
+        found: list[int] = []
+        pending = [(state, frontier)]
+        step = self._pushdown.step
+        count = 0
+        while pending:
+            state, frontier = pending.pop()
+            children = frontier.children
+            few, many = state.first, children
+            for byte in few if len(few) < len(many) else many:
+                child = children.get(byte)
+                if child is None or byte not in few:
+                    continue
+                after = step(state, byte)
+                if after is not None:
+                    found.extend(child.ids)
+                    pending.append((after, child))
+            count += 1
+            if not count & 63:
+                if count > limit:
+                    return None
+                budget.check_time("the next token's mask")
+        return found
+
+    def _set(self, row: Bitmask, ids: Collection[int]) -> None:
+        if ids:
+            places = np.fromiter(ids, np.int64, len(ids))
+            bits = np.left_shift(np.int32(1), (places & 31).astype(np.int32))
+            np.bitwise_or.at(row, places >> 5, bits)
+
+
+class Kept(Generic[K, V]):
+    """The last values that were asked for, `most` of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        """Give the value of `key`, and count it as used."""
+        found = self._values.get(key)
+        if found is not None:
+            self._values.move_to_end(key)
+        return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; drop what was not used for longest."""
+        self._values[key] = value
+        if len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+
+def _groups(local: LocalState) -> tuple[Group, ...]:
+    return local.groups
+
+
+def _is_last(local: LocalState) -> bool:
+    return local.is_last
+
+
+def _never(state: State) -> bool:
+    return False
