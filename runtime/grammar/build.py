@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from .expr import Anchor, Both, Chars, Concat, Expr, Look, Not, Repeat, Union, looks_around, parts_of
+from .expr import (
+    Anchor,
+    Both,
+    Chars,
+    Concat,
+    Expr,
+    Look,
+    Not,
+    Repeat,
+    Union,
+    looks_around,
+    parts_of,
+)
 from .language import Language
 from .languages import Languages
 

@@ -49,6 +49,11 @@ def encodable(ranges: Ranges) -> Ranges:
     return difference(ranges, (SURROGATES,))
 
 
+def is_encodable(code: int) -> bool:
+    """Say whether a code point has a UTF-8 form."""
+    return not SURROGATES[0] <= code <= SURROGATES[1]
+
+
 def spellable(known_bytes: Iterable[int]) -> Ranges:
     """Give the characters whose bytes in UTF-8 are all among `known_bytes`. Takes 30 ms."""
     is_known = np.zeros(256, np.bool_)

@@ -34,6 +34,9 @@ class CharSets:
         self.none = self.get(())
         self.all = self.get(chars.encodable(((0, chars.LAST),)))
 
+    def __len__(self) -> int:
+        return len(self._sets) + len(self._intersections) + len(self._differences)
+
     def get(self, ranges: Ranges) -> CharSet:
         """Give the set of `ranges`, which are sorted and apart."""
         found = self._sets.get(ranges)

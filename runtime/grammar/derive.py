@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, cast
 
-from .charset import CharSet
 from .chars import union
+from .charset import CharSet
 from .expr import Ranges
 from .language import Language, Machine, Row, context_of, is_nullable, unfold
 from .languages import Languages

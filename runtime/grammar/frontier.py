@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from .vocabulary import Vocabulary
+
+MAX_NODES = 2_000_000  # in all frontiers; about 100 MB
 
 
 class Frontier:
@@ -38,6 +38,7 @@ class Frontiers:
         self._trie = vocabulary.trie
         self._ids = vocabulary.ranked_ids
         self._made: dict[tuple[int, ...], Frontier] = {}
+        self._num_nodes = 0
         self.root = self.get((0,))
 
     def __len__(self) -> int:
@@ -47,6 +48,9 @@ class Frontiers:
         """Give the frontier of some nodes, in ascending order."""
         found = self._made.get(nodes)
         if found is None:
+            if self._num_nodes > MAX_NODES:
+                self._made, self._num_nodes = {}, 0  # those in use are kept by their users
+            self._num_nodes += len(nodes)
             low, own = self._trie.low, self._trie.own
             ids = tuple(i for n in nodes for i in self._ids[low[n] : own[n]].tolist())
             found = self._made[nodes] = Frontier(self, nodes, ids)

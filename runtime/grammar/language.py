@@ -24,6 +24,8 @@ UNBOUNDED = 1 << 60  # weight of what has no bound
 class Machine(Protocol):
     """A deterministic automaton given by code; hashable, equal where it behaves alike."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def is_accepting(self) -> bool:
         """True where the text may end."""

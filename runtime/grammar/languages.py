@@ -30,7 +30,7 @@ class Languages:
         self.anything = self.repeat(self.any, 0, None)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._made) + len(self._concats) + len(self.sets)
 
     def chars(self, chars: CharSet) -> Language:
         """One character of a set."""
@@ -202,12 +202,12 @@ class Languages:
         return found
 
     def _joined(self, options: dict[Language, None]) -> dict[Language, None]:
-        """Join the options of a union that differ in one set, one counter or their ends."""
+        """Join the options of a union that differ in one set or in one counter."""
         sets = [o.chars for o in options if o.chars is not None]
         if len(sets) > 1:
             rest = [o for o in options if o.chars is None]
             options = dict.fromkeys([*rest, self.chars(self.sets.union(sets))])
-        options = self._joined_heads(self._joined_counters(options))
+        options = self._joined_counters(options)
         if self.empty in options and any(
             o.is_nullable and not o.has_behind for o in options if o is not self.empty
         ):
@@ -227,20 +227,6 @@ class Languages:
         for (item, rest), heads in groups.items():
             for low, high in _merge_bounds([(head.low, head.high) for head in heads]):
                 kept[self.concat(self.repeat(item, low, high), rest)] = None
-        return kept
-
-    def _joined_heads(self, options: dict[Language, None]) -> dict[Language, None]:
-        """`xa` or `xb` is `x(a|b)`: many words become their trie."""
-        groups: dict[Language, list[Language]] = {}
-        for option in options:
-            head, rest = _split(option, self.empty)
-            if head.kind == "chars":
-                groups.setdefault(head, []).append(rest)
-        if len(groups) == sum(map(len, groups.values())):
-            return options
-        kept = {o: None for o in options if _split(o, self.empty)[0] not in groups}
-        for head, rests in groups.items():
-            kept[self.concat(head, self.union(rests))] = None
         return kept
 
     def _narrowed(self, parts: dict[Language, None]) -> dict[Language, None]:

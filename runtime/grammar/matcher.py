@@ -48,12 +48,13 @@ class PooledMatcher:
         state = self._place.state
         if state is None:
             row[:] = 0
-        elif state.mask is not None:
-            row[:] = state.mask
-        else:
+            return
+        mask = state.mask  # read once: other threads may drop it
+        if mask is None:
             budget = _step_budget()
             with self._pool.using(budget):
-                row[:] = self._pool.mask(state, budget)
+                mask = self._pool.mask(state, budget)
+        row[:] = mask
 
     def accept(self, token_id: int) -> bool:
         """Advance by a token; False, and no change, if the grammar does not allow it."""

@@ -19,6 +19,8 @@ N = TypeVar("N", bound="Node")
 class Node(Protocol):
     """A part of a grammar. Made through `Nodes`, so that equal ones are one object."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def twin(self) -> Node:
         """A node that looks the same for a whole token; itself if there is none."""

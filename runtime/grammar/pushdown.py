@@ -47,7 +47,7 @@ class Config:
 class State:
     """All ways to read the text so far. Made by `Pushdown`: equal ones are one object."""
 
-    __slots__ = ("configs", "edges", "first", "is_accepting", "mask", "tokens", "twin")
+    __slots__ = ("_first", "configs", "edges", "is_accepting", "mask", "tokens", "twin")
 
     def __init__(self, configs: frozenset[Config], is_accepting: bool) -> None:
         self.configs = configs
@@ -56,10 +56,14 @@ class State:
         self.tokens: dict[int, State | None] = {}
         self.mask: Bitmask | None = None
         self.twin: State | None = None
-        first: set[int] = set()
-        for config in configs:
-            first.update(config.local.edges)
-        self.first: frozenset[int] = frozenset(first)
+        self._first: frozenset[int] | None = None
+
+    @property
+    def first(self) -> frozenset[int]:
+        """The bytes that may follow, but for those that a guard forbids."""
+        if self._first is None:
+            self._first = frozenset().union(*(config.local.edges for config in self.configs))
+        return self._first
 
     @property
     def is_whole(self) -> bool:
@@ -101,7 +105,7 @@ class Pushdown:
         return found
 
     def closure(self, cell: Cell | None) -> State:
-        """Give where a text stands before `cell`: at the start of each terminal it may begin with."""
+        """Give where a text stands before `cell`: at the start of all that may come first."""
         if cell is None:
             return self.state(frozenset(), True)
         if cell.closure is None:
@@ -141,6 +145,11 @@ class Pushdown:
             same = configs == state.configs
             state.twin = state if same else self.state(configs, state.is_accepting)
         return state.twin
+
+    def twin_over(self, state: State, horizon: int) -> State:
+        """Give a state that allows the same tokens of at most `horizon` bytes."""
+        configs = frozenset(Config(c.local.over(horizon), c.rest, c.guards) for c in state.configs)
+        return self.state(configs, state.is_accepting)
 
     def _step(self, state: State, byte: int) -> State | None:
         configs: set[Config] = set()
@@ -205,7 +214,8 @@ def _alike(state: State) -> list[list[int]]:
     """Group the bytes that lead each configuration to the same place."""
     locals_ = {local for c in state.configs for local in (c.local, *c.guards)}
     if len(locals_) == 1:
-        return [list(data) for data, _ in next(iter(locals_)).groups]
+        (local,) = locals_
+        return [list(data) for data, _ in local.groups]
     steps = [local.edges.get for local in locals_]
     found: dict[tuple[LocalState | None, ...], list[int]] = {}
     for byte in state.first:

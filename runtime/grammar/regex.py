@@ -89,6 +89,9 @@ class _Reader:
 
     def _read_item(self, op: str, argument: object, flags: int) -> Expr:
         match op:
+            case "LITERAL" if not flags & re.IGNORECASE:
+                code = cast("int", argument)
+                return Chars(((code, code),) if chars.is_encodable(code) else ())
             case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
                 return Chars(chars.encodable(_ranges(op, argument, flags)))
             case "BRANCH":

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping
 from typing import TypeAlias
 
 from .derive import Derivatives
-from .language import UNBOUNDED, Language, is_nullable
+from .language import Language, is_nullable
 from .languages import Languages
 from .piece import Piece
+from .twins import Twins
 from .utf8 import DEAD, WHOLE, ByteClasses, Spelling
 
 QUOTE = 0x22
@@ -26,8 +27,8 @@ class LocalState:
     """
 
     __slots__ = (
-        "_edges", "_groups", "_owner", "guard", "is_closed", "is_final", "is_greedy", "language",
-        "literal", "parts", "spelling", "twin",
+        "_edges", "_groups", "_owner", "_twins", "guard", "is_closed", "is_final", "is_greedy",
+        "language", "literal", "parts", "spelling",
     )  # fmt: skip
 
     def __init__(self, owner: LocalStates, spelling: Spelling, is_greedy: bool) -> None:
@@ -42,7 +43,19 @@ class LocalState:
         self.literal = b""
         self.is_final = False
         self.is_closed = spelling == "json"
-        self.twin: LocalState = self
+        self._twins: dict[int, LocalState] = {}
+
+    @property
+    def twin(self) -> LocalState:
+        """A state that looks the same over a whole token; itself if there is none."""
+        return self.over(self._owner.horizon)
+
+    def over(self, horizon: int) -> LocalState:
+        """Give a state that looks the same over `horizon` bytes; itself if there is none."""
+        found = self._twins.get(horizon)
+        if found is None:
+            found = self._twins[horizon] = self._owner.twin(self, horizon)
+        return found
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -70,8 +83,7 @@ class LocalState:
 class LocalStates:
     """Makes the local states of one pool; not thread-safe.
 
-    `horizon` is the length of the longest token: states that look the same over so many
-    bytes are twins.
+    `horizon` is the length of the longest token in bytes.
     """
 
     def __init__(self, languages: Languages, classes: ByteClasses, horizon: int) -> None:
@@ -81,9 +93,13 @@ class LocalStates:
             "json": Derivatives(languages, languages.sets.all),
         }
         self._classes = classes
-        self._horizon = horizon
+        self._twins = Twins(languages, self._derivatives["json"])
+        self.horizon = horizon
         self._made: dict[Hashable, LocalState] = {}
         self.end = self.literal(b"")
+
+    def __len__(self) -> int:
+        return len(self._made)
 
     def literal(self, data: bytes) -> LocalState:
         """Give the state before exactly `data`. None of its bytes may be unspellable."""
@@ -107,11 +123,18 @@ class LocalStates:
             found.is_final = spelling == "plain" and is_nullable(language)
             if isinstance(language.payload, Piece):
                 found.guard = self.start(language.payload.whole, spelling, is_greedy)
-            twin = self._twin(language)
-            if twin is not language:
-                found.twin = self.start(twin, spelling, is_greedy)
             self._made[key] = found  # last: what is above may run out of budget
         return found
+
+    def twin(self, state: LocalState, horizon: int) -> LocalState:
+        """Give a state that looks the same over `horizon` bytes; itself if there is none."""
+        if state.language is not None:
+            language = self._twins.get(state.language, horizon)
+            return self.start(language, state.spelling, state.is_greedy)
+        if not state.parts:
+            return state
+        parts = tuple((node, self._twins.get(part, horizon)) for node, part in state.parts)
+        return self._target(parts, state)
 
     def is_live(self, language: Language, spelling: Spelling) -> bool:
         """Say whether any text of `language` can be spelt."""
@@ -166,44 +189,5 @@ class LocalStates:
         if found is None:
             found = LocalState(self, start.spelling, start.is_greedy)
             found.parts = parts
-            twins = tuple((node, self._twin(language)) for node, language in parts)
-            if twins != parts:
-                found.twin = self._target(twins, start)
             self._made[key] = found
         return found
-
-    def _twin(self, language: Language) -> Language:
-        """Give a language that looks the same for a whole token, counters without meaning cut."""
-        chain: list[Language] = []
-        while language.twin is None and language.kind == "concat" and language.is_plain:
-            chain.append(language)
-            language = language.parts[1]
-        if language.twin is None:
-            language.twin = self._find_twin(language)
-        found = language.twin
-        for end in reversed(chain):
-            found = end.twin = self._languages.concat(self._twin(end.parts[0]), found)
-        return found
-
-    def _find_twin(self, language: Language) -> Language:
-        languages, parts = self._languages, language.parts
-        match language.kind:
-            case "repeat" if language.is_plain and not language.has_behind:
-                return self._cut(language, self._horizon, self._horizon)
-            case "union" if language.is_plain and not language.has_behind:
-                return languages.union(map(self._twin, parts))
-            case "both" if len(parts) == 2:
-                lengths = [p for p in parts if p.kind == "repeat" and p.parts[0] is languages.any]
-                others = [p for p in parts if p not in lengths]
-                if len(others) != 1 or others[0].weight >= UNBOUNDED:
-                    return language
-                cut = self._cut(lengths[0], None, self._horizon + others[0].weight)
-                return languages.both((cut, others[0]))
-            case _:
-                return language
-
-    def _cut(self, repeat: Language, most_low: int | None, most_high: int) -> Language:
-        low = repeat.low if most_low is None else min(repeat.low, most_low)
-        high = None if repeat.high is not None and repeat.high > most_high else repeat.high
-        return self._languages.repeat(self._twin(repeat.parts[0]), low, high)
-

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +14,8 @@ from .spec import Bitmask
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+SLICE_LENS = (8, 16)  # bytes: tokens up to each of them, and the rest, are walked apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,16 @@ class Trie:
     own: Ints
     high: Ints
     below: npt.NDArray[np.uint64]  # [nodes, 4] bits of the bytes that occur under the node
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The tokens of some lengths."""
+
+    trie: Trie
+    ranks: npt.NDArray[np.int64]  # [tokens] among all
+    longest: int  # bytes
+    nodes: Ints  # those of the whole trie, by those of this one
 
 
 class Vocabulary:
@@ -60,21 +73,55 @@ class Vocabulary:
         self.trie = _build_trie([data for data, _ in usable])
         self.longest = max((len(data) for data, _ in usable), default=0)  # bytes
         self.spellable = frozenset(b"".join(data for data, _ in usable))
+        self.slices = tuple(self._cut([data for data, _ in usable]))  # apart by length
 
     @property
     def mask_len(self) -> int:
         """Give the number of 32-bit words in a bitmask."""
         return -(-self.width // 32)
 
+    def _cut(self, tokens: list[bytes]) -> Iterator[Slice]:
+        lengths = np.array([len(data) for data in tokens], np.int64)
+        ends = [*(n for n in SLICE_LENS if n < self.longest), self.longest]
+        for before, longest in pairwise((0, *ends)):
+            ranks = np.flatnonzero((lengths > before) & (lengths <= longest))
+            trie = _build_trie([tokens[rank] for rank in ranks.tolist()])
+            yield Slice(trie, ranks, longest, _places_in(self.trie, trie))
+
     def bytes_of(self, token_id: int) -> bytes | None:
         """Give a token's bytes; None for those that never come as text."""
         return self._bytes.get(token_id)
+
+    def pack_slice(self, part: Slice, is_allowed: npt.NDArray[np.bool_]) -> Bitmask:
+        """Turn flags by the ranks of a slice into a bitmask by id."""
+        flags = np.zeros(len(self.ranked_ids), np.bool_)
+        flags[part.ranks] = is_allowed
+        return self.pack(flags)
 
     def pack(self, is_allowed: npt.NDArray[np.bool_]) -> Bitmask:
         """Turn flags by rank into a bitmask by id."""
         bits = np.zeros(self.mask_len * 32, np.bool_)
         bits[self.ranked_ids] = is_allowed
         return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)
+
+
+def _places_in(whole: Trie, part: Trie) -> Ints:
+    """Give the node of `whole` for each node of `part`, whose texts are all in `whole`."""
+    keys = _parents(whole) * 256 + whole.byte[1:]  # ascending, since it is level by level
+    parents = _parents(part)
+    found: Ints = np.zeros(len(part.byte), np.int32)
+    first, end = 0, 1
+    while num_more := int(part.num_children[first:end].sum()):
+        nodes = np.arange(end, end + num_more)
+        wanted = found[parents[nodes - 1]].astype(np.int64) * 256 + part.byte[nodes]
+        found[nodes] = np.searchsorted(keys, wanted) + 1
+        first, end = end, end + num_more
+    return found
+
+
+def _parents(trie: Trie) -> npt.NDArray[np.int64]:
+    """Give the parent of each node but the root."""
+    return np.repeat(np.arange(len(trie.byte)), trie.num_children)
 
 
 def _build_trie(tokens: list[bytes]) -> Trie:

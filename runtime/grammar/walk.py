@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .budget import Budget
-from .vocabulary import Ints, Trie, Vocabulary
+from .vocabulary import Ints, Slice, Trie
 
 DEAD = -1
 MAX_ROWS = 16_384  # known at once: 16 MB
@@ -36,22 +36,15 @@ class Walked:
 
 
 class Walker(Generic[P]):
-    """Walks from places over one vocabulary, keeping the rows it met. Not thread-safe.
+    """Walks from places over tokens, keeping the rows it met. Not thread-safe.
 
     `groups_of` gives what each byte leads to. `is_exit` says where a walk ends, since what
     follows belongs to somebody else.
     """
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        groups_of: Callable[[P], Groups[P]],
-        is_exit: Callable[[P], bool],
-    ) -> None:
+    def __init__(self, groups_of: Callable[[P], Groups[P]], is_exit: Callable[[P], bool]) -> None:
         self._groups_of = groups_of
         self._is_exit_place = is_exit
-        self._trie = vocabulary.trie
-        self._num_ranks = len(vocabulary.ranked_ids)
         self._forget()
 
     @property
@@ -59,11 +52,11 @@ class Walker(Generic[P]):
         """Give the memory of the rows that are kept."""
         return self._rows.nbytes
 
-    def walk(self, start: P, budget: Budget) -> Walked:
-        """Give the tokens whose bytes all lead on from `start`."""
+    def walk(self, start: P, part: Slice, budget: Budget) -> Walked:
+        """Give the tokens of a slice whose bytes all lead on from `start`."""
         if len(self._places) > MAX_ROWS:
             self._forget()
-        trie = self._trie
+        trie = part.trie
         nodes: Ints = np.zeros(1, np.int32)
         states: Ints = np.array([self._number(start)], np.int32)
         spans: list[tuple[Ints, Ints]] = []  # ranks allowed, [first, end)
@@ -80,7 +73,7 @@ class Walker(Generic[P]):
             is_alive = states != DEAD
             nodes, states = nodes[is_alive], states[is_alive]
         all_exits = np.sort(np.concatenate(exits)).tolist()
-        return Walked(_fill(spans, self._num_ranks), tuple(all_exits))
+        return Walked(_fill(spans, len(part.ranks)), tuple(all_exits))
 
     def _forget(self) -> None:
         self._numbers: dict[P, int] = {}
