@@ -26,9 +26,11 @@ class SchemaOptions:
 
     `max_blanks`: blanks at each place where JSON allows them; 0 is compact. `registry`: the
     schemas that a `$ref` may name, by URI. `is_strict`: refuse what is only validated at the end.
+    `is_any_order`: properties may come in any order; else as the schema lists them.
     """
 
     max_blanks: int = 0
+    is_any_order: bool = False
     registry: tuple[tuple[str, str], ...] = ()  # (URI, schema as JSON)
     is_strict: bool = False
 
@@ -55,7 +57,8 @@ def schema_grammar(source: str, pool: Pool, options: SchemaOptions) -> Grammar:
     possible = Possible(folder, pool.locals)
     reader.is_disjoint = possible.is_disjoint
     reader.texts = folder.texts
-    return Grammar(pool, reader, folder, possible, Layout(pool, options.max_blanks))
+    layout = Layout(pool, options.max_blanks)
+    return Grammar(pool, reader, folder, possible, layout, options.is_any_order)
 
 
 def root_goal(grammar: Grammar) -> Goal:
@@ -70,4 +73,6 @@ def _load(text: str, field: str) -> Json:
     except ValueError as e:
         raise RequestError("bad_grammar", f"{field}: not JSON: {e}") from e
     except RecursionError as e:
-        raise RequestError("grammar_budget", f"grammar too large: {field} is nested too deeply") from e
+        raise RequestError(
+            "grammar_budget", f"grammar too large: {field} is nested too deeply"
+        ) from e

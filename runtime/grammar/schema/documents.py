@@ -10,7 +10,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from ...errors import RequestError
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Object: TypeAlias = dict[str, Json]
 
 # Where subschemas stand: directly, in a list, or as the values of an object.
@@ -108,7 +108,9 @@ class Documents:
         uri = urljoin(schema.base, reference)
         target = self._find(uri, schema)
         if target is None:
-            hint = "give it in the registry" if urldefrag(reference)[0] else "there is no such place"
+            hint = (
+                "give it in the registry" if urldefrag(reference)[0] else "there is no such place"
+            )
             raise bad_schema(schema, keyword, f"cannot resolve {reference!r}: {hint}")
         value, base, pointer = target
         if keyword != "$ref":

@@ -162,9 +162,7 @@ class Case:
 
     def __and__(self, other: Case) -> Case:
         facts = (*self.facts, *(fact for fact in other.facts if fact not in self.facts))
-        return Case(
-            facts, self.seen_names + other.seen_names, self.seen_items + other.seen_items
-        )
+        return Case(facts, self.seen_names + other.seen_names, self.seen_items + other.seen_items)
 
 
 Cases: TypeAlias = tuple[Case, ...]

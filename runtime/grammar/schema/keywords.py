@@ -7,13 +7,31 @@ the same. The table at the end is the whole of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from .documents import Schema, bad_schema
 from .facts import (
-    ALWAYS, NEVER, Case, Cases, Contains, Every, Goal, ItemAt, ItemsFrom, JsonType, NameIn,
-    NameOutside, Names, Number, Required, SeenItems, Size, Some, Text, Unique, fact,
+    ALWAYS,
+    NEVER,
+    Case,
+    Cases,
+    Contains,
+    Every,
+    Goal,
+    ItemAt,
+    ItemsFrom,
+    JsonType,
+    NameIn,
+    NameOutside,
+    Names,
+    Number,
+    Required,
+    SeenItems,
+    Size,
+    Some,
+    Text,
+    Unique,
+    fact,
 )  # fmt: skip
 from .formats import format_language
 from .numbers import NumberBounds

@@ -163,8 +163,8 @@ class Possible:
             if not self.goal(self._folder.property_goal(shape, name)):
                 return False
         if len(shape.required) < shape.low and not self.free_classes(shape):
-            if len(self.names(shape)) < shape.low:
-                return False
+            is_enough = len(self.names(shape)) >= shape.low
+            return is_enough and all(self._some(shape, each) for each in self.wanted(shape))
         return all(self._some(shape, each) for each in self.wanted(shape))
 
     def wanted(self, shape: ObjectShape) -> tuple[Every, ...]:
@@ -195,7 +195,9 @@ def is_surely_possible(goal: Goal) -> bool:
     if not holds or isinstance(schema.value, bool) or not _NARROWING.isdisjoint(schema.keywords):
         return False
     types = schema.keywords.get("type", "object")
-    return bool(types) and all(t in _TYPE_NAMES for t in (types if isinstance(types, list) else [types]))
+    return bool(types) and all(
+        t in _TYPE_NAMES for t in (types if isinstance(types, list) else [types])
+    )
 
 
 _TYPE_NAMES = frozenset((*TYPES, "integer"))

@@ -14,8 +14,23 @@ from ..pool import Pool
 from .documents import Documents, Json, Schema, bad_schema
 from .ecma import parse_ecma
 from .facts import (
-    ALWAYS, NEVER, TYPES, Case, Cases, Every, Fact, Goal, ItemsFrom, JsonType, Names, Number,
-    OneOf, Required, SeenItems, Size, fact,
+    ALWAYS,
+    NEVER,
+    TYPES,
+    Case,
+    Cases,
+    Every,
+    Fact,
+    Goal,
+    ItemsFrom,
+    JsonType,
+    Names,
+    Number,
+    OneOf,
+    Required,
+    SeenItems,
+    Size,
+    fact,
 )  # fmt: skip
 from .keywords import KEYWORDS, goal_of
 from .numbers import NumberBounds
@@ -104,7 +119,9 @@ class Reader:
         keywords = schema.keywords
         tracks = tracks or "unevaluatedProperties" in keywords or "unevaluatedItems" in keywords
         ordered = sorted(keywords, key=_DECISIVE.__contains__, reverse=True)
-        read = (self._keyword(schema, keyword, holds, kind, tracks and holds) for keyword in ordered)
+        read = (
+            self._keyword(schema, keyword, holds, kind, tracks and holds) for keyword in ordered
+        )
         parts = (cases for cases in read if cases is not None)
         if holds:
             return self._with_unevaluated(schema, self.all_of(schema, "allOf", parts), kind)
@@ -282,7 +299,9 @@ def _type_cases(types: list[str], kind: JsonType, holds: bool) -> Cases:
         return ALWAYS if holds else NEVER
     if kind == "number" and "integer" in types:
         one = frozenset((Decimal(1),))
-        return fact(Number(NumberBounds(is_integer=True) if holds else NumberBounds(non_multiples=one)))
+        return fact(
+            Number(NumberBounds(is_integer=True) if holds else NumberBounds(non_multiples=one))
+        )
     return NEVER if holds else ALWAYS
 
 

@@ -13,8 +13,23 @@ from ..language import Language, is_nullable
 from ..words import others, words
 from .documents import Json
 from .facts import (
-    Case, Contains, Every, Fact, Goal, ItemAt, ItemsFrom, JsonType, NameIn, NameOutside, Names,
-    Number, OneOf, Required, Size, Some, Text, Unique,
+    Case,
+    Contains,
+    Every,
+    Goal,
+    ItemAt,
+    ItemsFrom,
+    JsonType,
+    NameIn,
+    NameOutside,
+    Names,
+    Number,
+    OneOf,
+    Required,
+    Size,
+    Some,
+    Text,
+    Unique,
 )  # fmt: skip
 from .numbers import NumberBounds, number_language
 from .reader import Reader, json_text, kind_of
@@ -239,7 +254,9 @@ class Folder:
     def _has_items(self, shape: ArrayShape, values: list[Json]) -> bool:
         if len(values) < shape.low or (shape.high is not None and len(values) > shape.high):
             return False
-        if shape.unique is not None and len({json.dumps(v, sort_keys=True) for v in values}) < len(values):
+        if shape.unique is not None and len({json.dumps(v, sort_keys=True) for v in values}) < len(
+            values
+        ):
             return False
         for each in shape.contains:
             count = sum(self.accepts(each.goal, v) for v in values[each.index :])

@@ -1,0 +1,95 @@
+"""The nodes of an object: which property can come next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..node import Node, Row
+from .facts import Every, Goal
+from .shapes import ObjectShape
+
+if TYPE_CHECKING:
+    from .values import Grammar
+
+
+class ObjectPlace:
+    """Behind some properties of an object.
+
+    `left`: the numbers of the listed names that can still come; `count`: the properties so
+    far, as far as it matters; `wanted`: what at least one property must still be.
+    """
+
+    __slots__ = ("_count", "_grammar", "_is_first", "_left", "_shape", "_wanted", "twin")
+
+    def __init__(
+        self, grammar: Grammar, shape: ObjectShape, left: tuple[int, ...], count: int,
+        wanted: frozenset[int], is_first: bool,
+    ) -> None:  # fmt: skip
+        self._grammar, self._shape = grammar, shape
+        self._left, self._count = left, count
+        self._wanted, self._is_first = wanted, is_first
+        self.twin: Node = self
+
+    def expand(self) -> tuple[Row, ...]:
+        """Give the next property that can come, as listed, then the others, then the end."""
+        grammar, shape, possible = self._grammar, self._shape, self._grammar.possible
+        names, is_any_order = possible.names(shape), grammar.is_any_order
+        has_free = bool(possible.free_classes(shape))
+        room = None if shape.high is None else shape.high - self._count
+        num_required = sum(names[number][0] in shape.required for number in self._left)
+        rows: list[Row] = []
+        for place, number in enumerate(self._left):
+            name, goal = names[number]
+            is_required = name in shape.required
+            left = self._left[place + 1 :]
+            if is_any_order:
+                left = self._left[:place] + left
+            has_room = room is None or room > num_required or (is_required and room > 0)
+            if has_room and (has_free or self._count + 1 + len(left) >= shape.low):
+                key = grammar.layout.key(name, self._is_first)
+                rows += [(*key, *row) for row in self._property(name, goal, left)]
+            if is_required and not is_any_order:
+                return tuple(rows)
+        if room is None or room > num_required:
+            rows += self._free()
+        if not num_required and not self._wanted and self._count >= shape.low:
+            rows.append(grammar.layout.close("}"))
+        return tuple(rows)
+
+    def _property(self, name: str, goal: Goal, left: tuple[int, ...]) -> list[Row]:
+        folder, possible = self._grammar.folder, self._grammar.possible
+        rows: list[Row] = [(self._grammar.value(goal), self._next(left, self._wanted))]
+        for number, each in self._wishes():
+            if folder.has_name(each.names, name) and possible.goal(goal | each.goal):
+                after = self._next(left, self._wanted - {number})
+                rows.append((self._grammar.value(goal | each.goal), after))
+        return rows
+
+    def _free(self) -> list[Row]:
+        grammar, languages = self._grammar, self._grammar.pool.languages
+        locals_, possible = grammar.pool.locals, grammar.possible
+        comma = () if self._is_first else grammar.layout.comma()
+        left = self._left if grammar.is_any_order else ()
+        rows: list[Row] = []
+        for names, goal in possible.free_classes(self._shape):
+            ways = [(names, goal, self._wanted)]
+            for number, each in self._wishes():
+                members = possible.free.language(each.names, self._shape)
+                narrowed = languages.both((names, members))
+                if locals_.is_live(narrowed, "json") and possible.goal(goal | each.goal):
+                    ways.append((narrowed, goal | each.goal, self._wanted - {number}))
+            for language, value_goal, wanted in ways:
+                text = grammar.pool.nodes.terminal(locals_.start(language, "json"))
+                start = (*comma, grammar.layout.literal('"'), text, *grammar.layout.colon())
+                rows.append((*start, grammar.value(value_goal), self._next(left, wanted)))
+        return rows
+
+    def _wishes(self) -> list[tuple[int, Every]]:
+        all_wishes = self._grammar.possible.wanted(self._shape)
+        return [(number, all_wishes[number]) for number in sorted(self._wanted)]
+
+    def _next(self, left: tuple[int, ...], wanted: frozenset[int]) -> Node:
+        shape = self._shape
+        count = min(self._count + 1, shape.low if shape.high is None else shape.high)
+        make = self._grammar.pool.nodes.make
+        return make(ObjectPlace, self._grammar, shape, left, count, wanted, False)
