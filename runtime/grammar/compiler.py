@@ -8,6 +8,8 @@ from concurrent.futures import Future
 
 from ..errors import RequestError
 from .budget import Budget
+from .ebnf import build_ebnf
+from .lark_parser import build_lark
 from .matcher import PooledGrammar
 from .node import Node
 from .pool import Pool
@@ -116,6 +118,12 @@ def _build(spec: GrammarSpec, pool: Pool) -> Node:
             except RecursionError as e:
                 message = "grammar too large: the regex is nested too deeply"
                 raise RequestError("grammar_budget", message) from e
+        case "lark" | "ebnf":
+            if len(spec.source) != 1 or not _is_text(spec.source[0]):
+                message = f"{spec.kind} must be one text, not {spec.source!r}"
+                raise RequestError("bad_grammar", message)
+            build = build_lark if spec.kind == "lark" else build_ebnf
+            return build(spec.source[0], pool)
 
 
 def _size(future: Future[CompiledGrammar]) -> int:

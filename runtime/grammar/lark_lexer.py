@@ -19,7 +19,7 @@ from .lark_load import LarkGrammar, Lexer
 from .lark_looks import Unclear
 from .lark_terminal import Match, Matches
 from .node import Node
-from .piece import Piece
+from .piece import Guarded, Piece
 from .pool import Pool
 from .regex import parse
 from .terminal import LocalState
@@ -121,7 +121,7 @@ class LarkLexing:
         languages, own = self._languages, self._matches[name]
         part = own.token
         longer = languages.concat(own.token, languages.repeat(languages.any, 1, None))
-        unless = [own.broken] if own.broken is not None else []
+        unless: list[Language] = []
         for rival in rivals:
             match = self._matches[rival]
             unless.append(match.sure)
@@ -143,7 +143,7 @@ class LarkLexing:
             possible = languages.both((part, languages.negate(self._begins(unless))))
         if not self._derivatives.is_live(possible):
             return []
-        if part is not whole:
+        if part is not whole or isinstance(whole.payload, Guarded):
             part = languages.machine(Piece(part, whole, languages, self._derivatives))
         start = locals_.start(part, "plain", is_greedy=True)
         return [(name, self._pool.nodes.terminal(start, guards))]

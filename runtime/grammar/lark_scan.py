@@ -17,11 +17,11 @@ from .expr import Anchor, Chars, Concat, Expr, Look, Ranges, Repeat, Union
 from .language import Language, is_nullable
 from .languages import Languages
 from .lark_looks import Looks, Unclear
+from .piece import Guarded
 
-# What the automaton accepts: "token": the text that `re` takes. "broken": a text after whose
-# beginning a match was whole, but then follows what must not. "sure": a text that begins with
-# a match, whatever follows. "open": a text that matches if it ends here.
-Mode: TypeAlias = Literal["token", "broken", "sure", "open"]
+# What the automaton accepts: "token": the text that `re` takes. "sure": a text that begins
+# with a match, whatever follows. "open": a text that matches if it ends here.
+Mode: TypeAlias = Literal["token", "sure", "open"]
 Ahead: TypeAlias = frozenset[tuple[Language, bool]]  # what the rest must begin with, or not
 NO_LOOKS: Ahead = frozenset()
 
@@ -31,16 +31,18 @@ class Spot:
 
     __slots__ = ("after", "expr", "high", "low")
 
-    def __init__(self, expr: Expr | None, after: Spot | None, low: int, high: int | None) -> None:
-        self.expr, self.after = expr, after  # no expression: a broken match
+    def __init__(self, expr: Expr, after: Spot | None, low: int, high: int | None) -> None:
+        self.expr, self.after = expr, after
         self.low, self.high = low, high  # of a repeat
 
 
 Thread: TypeAlias = tuple[CharSet, "Spot | None", Ahead]  # these characters lead on
-Key: TypeAlias = "tuple[tuple[Thread, ...], bool, tuple[Language, ...], int]"
+Spots: TypeAlias = "Sequence[tuple[Spot | None, Ahead]]"  # no spot: a whole match
+# The threads, the looks of a match if there is one, the histories, the characters read.
+Key: TypeAlias = "tuple[tuple[Thread, ...], Ahead | None, tuple[Language, ...], int]"
 
 
-class Scan:
+class Scan(Guarded):
     """A Machine: where the ways to match stand. Made by `Scans`: equal ones are one object."""
 
     __slots__ = ("_owner", "_steps", "behind", "is_accepting", "num_read", "threads")
@@ -48,7 +50,9 @@ class Scan:
     def __init__(self, owner: Scans, key: Key) -> None:
         self._owner = owner
         self._steps: tuple[tuple[Ranges, Scan], ...] | None = None
-        self.threads, self.is_accepting, self.behind, self.num_read = key
+        self.threads, match, self.behind, self.num_read = key
+        self.is_accepting = match is not None
+        super().__init__(tuple(language for language, _ in match or ()))
 
     def steps(self) -> tuple[tuple[Ranges, Scan], ...]:
         """Give where each set of characters leads."""
@@ -71,8 +75,6 @@ class Scans:
         self._looks = Looks(expr, languages)
         self._spots: dict[tuple[int, int, int | None, Spot | None], Spot] = {}
         self._made: dict[Key, Scan] = {}
-        self._broken = Spot(None, None, 0, 0)
-        self._broken.after = self._broken
         self.num_cut = 0  # matches that dropped other ways
         self.num_open = 0  # matches that depend on what follows
 
@@ -117,8 +119,6 @@ class Scans:
             left = self._step_looks(ahead, atom)
             if left is not None:
                 spots.append((spot, left))
-            elif spot is self._broken:
-                return self._make((), True, behind, 0)
         return self._close(spots, behind, min(scan.num_read + 1, self._looks.width))
 
     def _step_looks(self, ahead: Ahead, atom: CharSet) -> Ahead | None:
@@ -141,11 +141,10 @@ class Scans:
                 return after
         return self._languages.nothing
 
-    def _close(
-        self, spots: Sequence[tuple[Spot | None, Ahead]], behind: tuple[Language, ...], num: int
-    ) -> Scan:
+    def _close(self, spots: Spots, behind: tuple[Language, ...], num_read: int) -> Scan:
+        """Follow all ways up to their next characters, in order."""
         threads: list[Thread] = []
-        is_accepting = False
+        match: Ahead | None = None
         pending = list(reversed(spots))
         seen: set[tuple[Spot | None, Ahead]] = set()
         while pending:
@@ -154,34 +153,24 @@ class Scans:
                 continue
             seen.add((spot, ahead))
             if spot is None:
-                is_accepting |= self._match(ahead, threads)
-                if self._mode in ("token", "broken") or (self._mode == "sure" and not ahead):
+                if self._is_match(ahead):
+                    match = ahead
+                if self._mode == "token" or not ahead:
                     self.num_cut += bool(pending)
                     break
-            elif spot is self._broken or isinstance(spot.expr, Chars):
-                if ahead or spot is not self._broken:
-                    threads.append((self._chars(spot), spot.after, ahead))
-            else:
-                pending.extend(reversed(list(self._expand(spot, ahead, behind, num))))
-        return self._make(tuple(threads), is_accepting, behind, num)
-
-    def _match(self, ahead: Ahead, threads: list[Thread]) -> bool:
-        """Note a whole match; say whether the text is accepted by it."""
-        if ahead:
-            self.num_open += 1
-            if not all(is_negated for _, is_negated in ahead):
-                raise Unclear("a lookahead that asks for what follows the terminal")
-        match self._mode:
-            case "token":
-                return True
-            case "sure" | "open" if ahead:  # sure once what must not follow did not
                 threads.append((self._sets.all, None, ahead))
-                return self._mode == "open"
-            case "broken" if ahead:
-                threads.append((self._sets.all, self._broken, ahead))
-                return False
-            case mode:
-                return mode == "sure"
+            elif isinstance(spot.expr, Chars):
+                threads.append((self._sets.get(spot.expr.ranges), spot.after, ahead))
+            else:
+                pending.extend(reversed(list(self._expand(spot, ahead, behind, num_read))))
+        return self._make((tuple(threads), match, behind, num_read))
+
+    def _is_match(self, ahead: Ahead) -> bool:
+        """Say whether a whole match that has looks at what follows is accepted."""
+        self.num_open += bool(ahead)
+        if not all(is_negated for _, is_negated in ahead):
+            raise Unclear("a lookahead that asks for what follows the terminal")
+        return self._mode == "token" or (self._mode == "open") == bool(ahead)
 
     def _expand(
         self, spot: Spot, ahead: Ahead, behind: tuple[Language, ...], num: int
@@ -236,17 +225,7 @@ class Scans:
             found = self._spots[key] = Spot(expr, after, low, high)
         return found
 
-    def _chars(self, spot: Spot) -> CharSet:
-        return self._sets.get(spot.expr.ranges) if isinstance(spot.expr, Chars) else self._sets.all
-
-    def _make(
-        self,
-        threads: tuple[Thread, ...],
-        is_accepting: bool,
-        behind: tuple[Language, ...],
-        num: int,
-    ) -> Scan:
-        key = (threads, is_accepting, behind, num)
+    def _make(self, key: Key) -> Scan:
         found = self._made.get(key)
         if found is None:
             self._languages.budget.spend(1, "a terminal")

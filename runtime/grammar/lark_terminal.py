@@ -19,13 +19,11 @@ MAX_SCANS = 2_000  # places in one terminal's automaton that are looked at ahead
 class Match:
     """The texts of one terminal.
 
-    `token`: what it takes: of a text, the longest beginning in here, while no beginning is
-    in `broken`. `sure`: it matches what begins so. `open`: it matches these, depending on
-    what follows.
+    `token`: what it takes: of a text, the longest beginning in here; its machine may be
+    `Guarded`. `sure`: it matches what begins so. `open`: it matches these if nothing follows.
     """
 
     token: Language
-    broken: Language | None
     sure: Language
     open: Language | None
 
@@ -52,11 +50,8 @@ class Matches:
         else:
             language = self._languages.machine(start)
         if not scans.num_open:
-            return Match(language, None, language, None)
-        return Match(
-            language, self._other(expr, "broken"), self._other(expr, "sure"),
-            self._other(expr, "open"),
-        )  # fmt: skip
+            return Match(language, language, None)
+        return Match(language, self._other(expr, "sure"), self._other(expr, "open"))
 
     def _other(self, expr: Expr, mode: Mode) -> Language:
         _, start = self._scan(expr, mode)

@@ -11,6 +11,15 @@ from .language import Language, is_nullable
 from .languages import Languages
 
 
+class Guarded:
+    """A Machine whose text so far counts only where none of `pending` begins what follows."""
+
+    __slots__ = ("pending",)
+
+    def __init__(self, pending: tuple[Language, ...]) -> None:
+        self.pending = pending
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A Machine for the texts of `part`, which is inside `whole`.
@@ -28,6 +37,13 @@ class Piece:
     def is_accepting(self) -> bool:
         """True where the text is in the part."""
         return is_nullable(self.part)
+
+    @property
+    def guard(self) -> Language:
+        """The texts that may not begin what follows: those that belong to it, or break it."""
+        machine = self.whole.payload
+        pending = machine.pending if isinstance(machine, Guarded) else ()
+        return self.languages.union((self.whole, *pending))
 
     def steps(self) -> tuple[tuple[Ranges, Piece], ...]:
         """Give what the part may go on with, and what the whole is then."""

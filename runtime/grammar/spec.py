@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-GrammarKind: TypeAlias = Literal["regex", "choices"]
+GrammarKind: TypeAlias = Literal["regex", "choices", "lark", "ebnf"]
 Bitmask: TypeAlias = npt.NDArray[np.int32]  # [ceil(width / 32)], bit set: token allowed
 
 

@@ -122,7 +122,7 @@ class LocalStates:
             found.language = language
             found.is_final = spelling == "plain" and is_nullable(language)
             if isinstance(language.payload, Piece):
-                found.guard = self.start(language.payload.whole, spelling, is_greedy)
+                found.guard = self.start(language.payload.guard, spelling, is_greedy)
             self._made[key] = found  # last: what is above may run out of budget
         return found
 
