@@ -17,7 +17,7 @@ from ..lang.state import State
 from ..lang.tape import Tape
 from . import tasks
 from .backend import Backend, NodeEvent, SessionConfig
-from .defaults import default_backend, is_default_ready
+from .defaults import checked_backend, default_backend, is_default_ready
 from .driver import Abandoned, LiveDriver
 from .result import Result
 
@@ -45,7 +45,7 @@ class Options:
                 f"unknown option {', '.join(unknown)}; the options are {', '.join(OPTION_NAMES)}"
             )
         new = {name: value for name, value in given.items() if value is not None}
-        backend = cast("Backend | None", new.pop("backend", self.backend))
+        backend = checked_backend(new.pop("backend")) if "backend" in new else self.backend
         seed = _checked_seed(new.pop("seed", self.seed))
         checked = check_sampling(**cast("dict[str, Any]", new))
         return Options(backend, seed, _over(checked, self.sampling))
