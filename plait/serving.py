@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .runtime.model.interface import Model
     from .runtime.model.scripted import Script
 
-SCRIPTED_CONTEXT = 8192  # tokens
-
 
 def serve(
     listen_at: str | None,
@@ -90,19 +88,12 @@ def _loaded(model: str | None, config: EngineConfig) -> Model:
 
 def _scripted(target: str, config: EngineConfig) -> Model:
     from .cli.target import load_attribute
-    from .runtime.model.scripted import scripted_model
+    from .interpreter.backends.scripted import configured_model
 
     script = load_attribute(target)
     if not callable(script):
         raise UsageError(f"--scripted {target}: not a function")
-    max_context = config.max_context or SCRIPTED_CONTEXT
-    num_tokens = config.kv_cache_tokens or 4 * max_context
-    return scripted_model(
-        cast("Script", script),
-        block_size=config.block_size,
-        num_blocks=-(-num_tokens // config.block_size),
-        max_context=max_context,
-    )
+    return configured_model(cast("Script", script), config)
 
 
 def _tidy(listen_at: str | None) -> None:

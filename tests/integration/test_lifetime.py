@@ -15,8 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from plait import State, function, gen
+from plait.interpreter import defaults
 from plait.interpreter.backends.embedded import EmbeddedBackend
 from plait.interpreter.backends.remote import RemoteBackend
+from plait.interpreter.defaults import DefaultBackend
 from plait.lang.errors import BackendDied, BackendUnavailable, ModelError
 from plait.runtime.config import EngineConfig
 
@@ -60,6 +63,13 @@ def child_of(parent: subprocess.Popen[str]) -> psutil.Process:
 def wait_gone(process: psutil.Process, timeout_s: float) -> None:
     gone, _ = psutil.wait_procs([process], timeout_s)
     assert gone or process.status() == psutil.STATUS_ZOMBIE
+
+
+def wait_lost(backend: EmbeddedBackend) -> None:
+    deadline = time.monotonic() + 5
+    while not backend.is_lost:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("stage", ["loading", "idle", "streaming"])
@@ -186,6 +196,36 @@ def test_a_killed_runtime_reaches_every_waiter_within_three_seconds() -> None:
         start(backend, "more")
     backend.close()
     assert all(len(heard.lost) == 1 for heard in heards)
+
+
+def test_the_next_run_has_a_new_default_runtime_when_the_former_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Owner(DefaultBackend):
+        """The owner of a runtime that serves a script."""
+
+        def _start(self) -> EmbeddedBackend:
+            return EmbeddedBackend(scripted=SAY)
+
+    @function
+    def program(s: State) -> None:
+        s += "abc"
+        s += gen("x", max_tokens=20, temperature=0)
+
+    owner = Owner()
+    monkeypatch.setattr(defaults, "_OWNER", owner)
+    try:
+        pids = []
+        for _ in range(2):
+            assert program.run()["x"] == "3 letters"
+            backend = owner.get()
+            assert isinstance(backend, EmbeddedBackend)
+            pids.append(backend.pid)
+            os.kill(backend.pid, signal.SIGKILL)
+            wait_lost(backend)
+    finally:
+        owner.close()
+    assert len(set(pids)) == 2
 
 
 def test_a_killed_server_reaches_every_waiter_within_three_seconds(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+import plait
 from plait.interpreter.backend import Backend, Delta, Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.backends.scripted import ScriptedBackend
 from plait.lang.graph import Node
@@ -62,7 +63,8 @@ class Run:
 
 @contextmanager
 def scripted(script: Script, **options: object) -> Iterator[ScriptedBackend]:
-    backend = ScriptedBackend(script, **options)  # type: ignore[arg-type]
+    backend = plait.scripted(script, **options)  # type: ignore[arg-type]
+    assert isinstance(backend, ScriptedBackend)
     try:
         yield backend
     finally:
