@@ -44,6 +44,7 @@ format: .venv/.dev  ## Rewrite the files as ruff wants them
 
 bench: .venv/.installed  ## Run the benchmarks of the runtime and check their goals
 	@$(BIN)/plait pull smollm2
+	$(BIN)/python -m benchmarks.radix_match --check
 	$(BIN)/python -m benchmarks.prefix_sharing --check
 	$(BIN)/python -m benchmarks.decode_batch --check
 	$(BIN)/python -m benchmarks.startup --check

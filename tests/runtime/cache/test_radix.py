@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from plait.runtime.cache.blocks import BlockPool
+from plait.runtime.cache.node import common_len
 from plait.runtime.cache.radix import RadixCache
 from plait.runtime.errors import InvariantError
 from plait.runtime.sequence import Int32
@@ -201,19 +201,21 @@ def test_reset_gives_every_block_back() -> None:
     rig.cache.check()
 
 
-def test_32k_tokens_match_in_100_microseconds() -> None:
+def test_a_match_of_32k_tokens_compares_once_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long it takes is measured by benchmarks/radix_match.py."""
     rig = Rig(num_blocks=2048, block_size=16)
     tokens = np.random.default_rng(0).integers(0, 1000, 32768).astype(np.int32)
     rig.put(*tokens.tolist())
     rig.cache.match("", tokens[:16384])
-    best = min(_seconds_of_a_match(rig.cache, tokens) for _ in range(50))
-    assert best < 100e-6
+    compared: list[int] = []
 
+    def counted(a: Int32, b: Int32) -> int:
+        compared.append(len(a))
+        return common_len(a, b)
 
-def _seconds_of_a_match(cache: RadixCache, tokens: Int32) -> float:
-    start = time.perf_counter()
-    cache.match("", tokens)
-    return time.perf_counter() - start
+    monkeypatch.setattr("plait.runtime.cache.radix.common_len", counted)
+    assert rig.cache.match("", tokens).num_tokens == 32768
+    assert compared == [16384, 16384]
 
 
 def test_a_tail_whose_owner_went_past_it_is_dropped() -> None:
