@@ -120,10 +120,6 @@ class Engine:
             raise RequestError("invalid_request", f"{len(self._jobs)} requests run; try later")
         self._cache.reset()
 
-    def peek(self, request: Request) -> int:
-        """Count the prompt's tokens that are in the cache now; changes nothing."""
-        return self._cache.peek(f"{self.model.digest}/{request.namespace}", request.prompt)
-
     def stats(self) -> EngineStats:
         """Give a snapshot of the counters."""
         c, free, cached = self._counters, self._pool.num_free, self._cache.num_blocks
@@ -255,7 +251,7 @@ class Engine:
             if isinstance(result, RequestError):
                 outputs.append(self._fail(job, result))
             else:
-                outputs.extend(self._advance(job, generation, result.token_id))
+                outputs.extend(self._advance(job, generation, result))
         return outputs
 
     def _advance(self, job: Job, generation: Generation, token_id: int) -> list[Output]:
