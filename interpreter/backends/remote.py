@@ -62,7 +62,7 @@ class RemoteBackend:
             self._capabilities = decode_capabilities(self._link.description)
         except LinkError as error:
             remedy = f"start one with `plait serve --listen {self._endpoint}`"
-            raise BackendUnavailable(f"{error}; {remedy}, or check the endpoint") from error
+            raise BackendUnavailable(f"{error}; {remedy}, or check endpoint and keys") from error
 
     @property
     def is_lost(self) -> bool:

@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Pull the model; give the exit code."""
-    from ..runtime.load.pull import pull
     from ..runtime.load.store import Store, default_home
+    from ..runtime.pull import pull
 
     path = pull(args.model, Store(default_home()), progress=_say)
     print(path)

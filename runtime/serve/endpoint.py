@@ -64,6 +64,7 @@ def listen(endpoint: str | None, keys: Path | None = None) -> Listener:
             folder = private_folder()
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             endpoint = f"ipc://{folder / SOCKET_NAME}"
+        _check_keys(endpoint, keys)
         kind, _, address = endpoint.partition("://")
         if kind == "ipc":
             socket = _bind_ipc(Path(address), undo)
@@ -80,6 +81,7 @@ def dial(
     context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: Path | None
 ) -> zmq.Socket[bytes]:
     """Connect a client's DEALER; whether someone answers shows later. Raises: LinkError."""
+    _check_keys(endpoint, keys)
     socket = context.socket(zmq.DEALER)
     try:
         _set_common(socket)
@@ -98,6 +100,14 @@ def dial(
             f"{endpoint}: cannot connect ({error}); write ipc://PATH or tcp://HOST:PORT"
         ) from error
     return socket
+
+
+def _check_keys(endpoint: str, keys: Path | None) -> None:
+    if keys is not None and endpoint.startswith("ipc://"):
+        raise LinkError(
+            f"{endpoint}: an ipc socket takes no keys, its folder is this user's alone; "
+            "leave --keys out, or use tcp://HOST:PORT"
+        )
 
 
 def is_loopback(host: str) -> bool:
