@@ -12,6 +12,7 @@ from ..lang.errors import Cancelled, InvalidArgument
 from ..lang.graph import Graph
 from ..lang.ops import Input, Op, Sampling, Text
 from ..lang.options import sampling as check_sampling
+from ..lang.options import seed_of, text
 from ..lang.program import Program
 from ..lang.state import State
 from ..lang.tape import Tape
@@ -46,7 +47,7 @@ class Options:
             )
         new = {name: value for name, value in given.items() if value is not None}
         backend = checked_backend(new.pop("backend")) if "backend" in new else self.backend
-        seed = _checked_seed(new.pop("seed", self.seed))
+        seed = seed_of(new.pop("seed", self.seed))
         checked = check_sampling(**cast("dict[str, Any]", new))
         return Options(backend, seed, _over(checked, self.sampling))
 
@@ -64,14 +65,6 @@ class Options:
         """
         assert self.seed is not None
         return self if row == 0 else replace(self, seed=_mixed(self.seed, row))
-
-
-def _checked_seed(seed: object) -> int | None:
-    if seed is None:
-        return None
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**SEED_BITS:
-        raise InvalidArgument(f"seed={seed!r}: pass a whole number from 0 to 2**{SEED_BITS} - 1")
-    return seed
 
 
 def _over(new: Sampling, old: Sampling) -> Sampling:
@@ -239,7 +232,7 @@ def _checked_inputs(graph: Graph, inputs: Mapping[str, object]) -> Mapping[str, 
         raise InvalidArgument(
             f"inputs of {graph.program}: {', '.join(faults)}; it takes {', '.join(known) or 'none'}"
         )
-    return {name: str(value) for name, value in inputs.items()}
+    return {name: text(f"inputs[{name!r}]", str(value)) for name, value in inputs.items()}
 
 
 def _taped(graph: Graph, inputs: Mapping[str, str]) -> Tape:

@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from .errors import InvalidArgument, RoleError
 from .ops import Gen, Role, RoleBegin, RoleEnd, Select
+from .options import check_encodes
 from .standin import Hole, StandIn
 from .tape import Tape
 from .where import place
@@ -98,12 +99,9 @@ def parts_of(value: object) -> tuple[Part, ...]:
 
 def _check_encodes(text: str) -> None:
     try:
-        text.encode()
-    except UnicodeEncodeError as e:
-        raise InvalidArgument(
-            f"{place()}the text has a lone surrogate at position {e.start}, which no encoding "
-            "has; read the source with errors='replace'"
-        ) from e
+        check_encodes(text, "the text")
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{place()}{error}") from error.__cause__
 
 
 def _described(value: object) -> str:

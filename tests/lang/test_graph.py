@@ -77,6 +77,11 @@ def test_each_rule_names_what_breaks_it() -> None:
         (chain(RoleBegin("user"), RoleEnd("system")), "a system turn ends where user turn is open"),
         (Graph("g", (Node(0, Text("a"), 3),)), "prev is 3; an edge points to an earlier node"),
         (
+            chain(Text("\ud800")),
+            "text has a lone surrogate at position 0, which no encoding has; "
+            "read the source with errors='replace'",
+        ),
+        (
             Graph("g", (read,)),
             "it reads [0]; its operation asks for None",
         ),
