@@ -24,6 +24,7 @@ from plait.lang.errors import BackendDied, BackendUnavailable, ModelError
 from plait.runtime.config import EngineConfig
 
 from .heard import SCRIPTS, start
+from .servers import endpoint_of, finish, serve
 
 pytestmark = pytest.mark.slow
 
@@ -95,31 +96,6 @@ def folder_of(child: psutil.Process) -> Path:
     """Give the private folder of an embedded runtime."""
     words = child.cmdline()
     return Path(words[words.index("--listen") + 1].removeprefix("ipc://")).parent
-
-
-def serve(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "plait", "serve", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def endpoint_of(server: subprocess.Popen[str]) -> str:
-    """Wait until the server says where it listens."""
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    assert " at " in line, line
-    return line.split(" at ")[-1].strip()
-
-
-def finish(server: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, str]:
-    for number in signals:
-        server.send_signal(number)
-        time.sleep(0.05)
-    _, errors = server.communicate(timeout=10)
-    return server.returncode, errors
 
 
 def test_a_server_stops_on_a_signal_and_removes_its_files() -> None:
