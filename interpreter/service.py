@@ -50,7 +50,7 @@ class GraphService:
     def stats(self) -> ServiceStats:
         """Give the numbers for the heartbeat."""
         stats = self._engine.stats()
-        return ServiceStats(stats.steps, stats.running, stats.waiting)
+        return ServiceStats(stats.num_steps, stats.num_running, stats.num_waiting)
 
 
 class ServedSession:

@@ -84,7 +84,7 @@ class Engine:
         outputs = [*self._ready, *self._apply_aborts()]
         self._ready = []
         plan = self._scheduler.schedule()
-        self._counters.preemptions += len(plan.preempted)
+        self._counters.num_preemptions += len(plan.preempted)
         if plan.stuck is not None:
             message = _NO_BLOCKS.format(self.gate.pool_tokens)
             job = self._jobs[plan.stuck.request_id]
@@ -101,7 +101,7 @@ class Engine:
         now_s = self._clock()
         outputs = [*self._ready, *(j.failure(error, now_s) for j in self._jobs.values())]
         self._ready = []
-        self._counters.failed += len(self._jobs)
+        self._counters.num_failed += len(self._jobs)
         self._start()
         return outputs
 
@@ -110,7 +110,7 @@ class Engine:
         num_held = self._pool.num_blocks - self._pool.num_free - self._cache.num_blocks
         if self._jobs or (num_held == 0 and self._cache.num_locked == 0):
             return False
-        self._counters.repairs += 1
+        self._counters.num_repairs += 1
         self._start()
         return True
 
@@ -124,23 +124,23 @@ class Engine:
         """Give a snapshot of the counters."""
         c, free, cached = self._counters, self._pool.num_free, self._cache.num_blocks
         return EngineStats(
-            running=len(self._scheduler.running),
-            waiting=len(self._scheduler.waiting),
+            num_running=len(self._scheduler.running),
+            num_waiting=len(self._scheduler.waiting),
             num_blocks=self._pool.num_blocks,
-            free_blocks=free,
-            cached_blocks=cached,
-            locked_blocks=self._cache.num_locked,
-            held_blocks=self._pool.num_blocks - free - cached,
-            steps=c.steps,
-            preemptions=c.preemptions,
-            prompt_tokens=c.prompt_tokens,
-            cached_tokens=c.cached_tokens,
-            computed_tokens=c.computed_tokens,
-            output_tokens=c.output_tokens,
-            finished=c.finished,
-            failed=c.failed,
-            aborted=c.aborted,
-            repairs=c.repairs,
+            num_free_blocks=free,
+            num_cached_blocks=cached,
+            num_locked_blocks=self._cache.num_locked,
+            num_held_blocks=self._pool.num_blocks - free - cached,
+            num_steps=c.num_steps,
+            num_preemptions=c.num_preemptions,
+            num_prompt_tokens=c.num_prompt_tokens,
+            num_cached_tokens=c.num_cached_tokens,
+            num_computed_tokens=c.num_computed_tokens,
+            num_output_tokens=c.num_output_tokens,
+            num_finished=c.num_finished,
+            num_failed=c.num_failed,
+            num_aborted=c.num_aborted,
+            num_repairs=c.num_repairs,
         )
 
     def check(self) -> None:
@@ -181,7 +181,7 @@ class Engine:
 
     def _run(self, plan: Plan) -> list[Output]:
         """Run the model on the plan; give what the step brought."""
-        self._counters.steps += 1
+        self._counters.num_steps += 1
         try:
             logits = self.model.runner.run(to_batch(plan, self._cache.block_size))
         except Exception as e:
@@ -189,7 +189,7 @@ class Engine:
             self._scheduler.fail(plan)
             return outputs
         self._scheduler.commit(plan)
-        self._counters.computed_tokens += sum(c.end - c.start for c in plan.chunks)
+        self._counters.num_computed_tokens += sum(c.end - c.start for c in plan.chunks)
         return self._commit(plan, logits)
 
     def _fail_chunks(self, plan: Plan, cause: Exception) -> list[Output]:
@@ -262,7 +262,7 @@ class Engine:
             progress = generation.accept(token_id)
         except RequestError as e:
             return [self._fail(job, e)]
-        self._counters.output_tokens += 1
+        self._counters.num_output_tokens += 1
         if progress.finish_reason is not None:
             return [self._end(job, progress.text, progress.finish_reason)]
         job.sequences[0].tokens.extend((token_id,))
@@ -271,16 +271,16 @@ class Engine:
     def _end(self, job: Job, text: str, reason: FinishReason) -> Output:
         """Close a request that ended well."""
         self._close(job, is_kept=True)
-        self._counters.finished += 1
+        self._counters.num_finished += 1
         return job.answer(text, reason, self._clock())
 
     def _fail(self, job: Job, error: RequestError, *, is_kept: bool = True) -> Output:
         """Close a request that failed or was cancelled."""
         self._close(job, is_kept=is_kept)
         if error.code == "cancelled":
-            self._counters.aborted += 1
+            self._counters.num_aborted += 1
         else:
-            self._counters.failed += 1
+            self._counters.num_failed += 1
         return job.failure(error, self._clock())
 
     def _close(self, job: Job, *, is_kept: bool) -> None:
@@ -292,5 +292,5 @@ class Engine:
             self._num_queued -= 1
             return
         usage = job.usage(self._clock())
-        self._counters.prompt_tokens += usage.prompt_tokens
-        self._counters.cached_tokens += usage.cached_tokens
+        self._counters.num_prompt_tokens += usage.prompt_tokens
+        self._counters.num_cached_tokens += usage.cached_tokens

@@ -87,7 +87,7 @@ class Worker:
         self._port.drain()  # what has arrived counts as heard, however late this loop is
         now = asyncio.get_running_loop().time()
         stats = self._service.stats()
-        beat = Heartbeat(self.epoch, stats.steps, stats.running, stats.waiting)
+        beat = Heartbeat(self.epoch, stats.num_steps, stats.num_running, stats.num_waiting)
         for peer in tuple(self._peers.values()):
             if now - peer.last_heard_s > self._limits.silence_s:
                 self._drop(peer, f"silent for over {self._limits.silence_s} s")

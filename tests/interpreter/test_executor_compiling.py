@@ -87,6 +87,11 @@ def test_a_client_that_leaves_while_its_grammar_compiles_harms_no_other(bench: B
     assert isinstance(last, Done)
     assert last.text == "yes"
     stats = bench.engine.stats()
-    assert (stats.running, stats.waiting, stats.held_blocks, stats.locked_blocks) == (0, 0, 0, 0)
-    assert stats.finished == 2
+    assert (
+        stats.num_running,
+        stats.num_waiting,
+        stats.num_held_blocks,
+        stats.num_locked_blocks,
+    ) == (0, 0, 0, 0)
+    assert stats.num_finished == 2
     assert not any(isinstance(event, Done) and event.node == 1 for event in heard)

@@ -44,7 +44,7 @@ def backend() -> Iterator[ScriptedBackend]:
 def in_use(backend: ScriptedBackend) -> int:
     """Count what live requests hold."""
     stats = backend.stats()
-    return stats.running + stats.waiting + stats.locked_blocks
+    return stats.num_running + stats.num_waiting + stats.num_locked_blocks
 
 
 @function

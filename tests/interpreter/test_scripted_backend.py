@@ -273,7 +273,7 @@ def test_cancel_ends_what_runs_and_frees_it() -> None:
         assert isinstance(ends[2], Failed)
         assert (ends[2].code, ends[2].origin) == ("cancelled", 1)
         assert Run(backend).text(chain(Text("a"), Gen("x"))) == "a"
-        assert backend.stats().running == 0
+        assert backend.stats().num_running == 0
 
 
 def test_a_closed_session_is_silent_and_its_backend_serves_others() -> None:
@@ -284,7 +284,7 @@ def test_a_closed_session_is_silent_and_its_backend_serves_others() -> None:
         run.session.close()
         run.session.close()
         assert Run(backend).text(chain(Text("a"), Gen("x"))) == "a"
-        assert backend.stats().running == 0
+        assert backend.stats().num_running == 0
         assert 1 not in run.ends
     assert run.lost == []
 

@@ -80,8 +80,8 @@ class Rig:
         """Check that nothing of any request is left. Everything has ended: nothing steps now."""
         self.thread._engine.check()
         stats = self.thread.stats()
-        assert (stats.running, stats.waiting) == (0, 0)
-        assert (stats.held_blocks, stats.locked_blocks) == (0, 0)
+        assert (stats.num_running, stats.num_waiting) == (0, 0)
+        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
         assert [*self.thread._sinks, *self.thread._compiling] == []
         assert not self.thread._engine.has_work
         assert self.inbox.ends.empty()

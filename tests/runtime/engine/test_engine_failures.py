@@ -43,7 +43,7 @@ def test_a_failing_model_fails_its_batch_and_no_more() -> None:
     after = drain(engine, *(ask(f"r{i}", prompt) for i, prompt in enumerate(prompts)))
     assert after["r0"].text == "you said " + "w" * 12
     assert after["r0"].last.usage.cached_tokens == 40
-    assert engine.stats().failed == 3
+    assert engine.stats().num_failed == 3
 
 
 def test_non_finite_logits_fail_one_row() -> None:

@@ -157,8 +157,8 @@ class Run:
             else:
                 assert output.error_code in ("cancelled", "internal")
         stats = self.engine.stats()
-        assert (stats.held_blocks, stats.locked_blocks) == (0, 0)
-        assert (stats.running, stats.waiting) == (0, 0)
+        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+        assert (stats.num_running, stats.num_waiting) == (0, 0)
 
 
 @pytest.mark.slow

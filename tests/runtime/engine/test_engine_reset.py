@@ -41,7 +41,7 @@ def test_after_a_reset_a_prompt_is_cold_again() -> None:
     cold = drain(engine, ask("cold", PROMPT, one))["cold"]
     engine.reset_cache()
     engine.check()
-    assert engine.stats().free_blocks == engine.stats().num_blocks
+    assert engine.stats().num_free_blocks == engine.stats().num_blocks
     again = drain(engine, ask("again", PROMPT, one))["again"]
     assert again.last.usage.cached_tokens == 0
     assert again.text == cold.text

@@ -120,11 +120,11 @@ def test_warm_answers_are_the_cold_ones(
     engine = make(block_size=block_size, token_budget=token_budget)
     first, *rest = PROMPTS
     assert_equal(answers(engine, [first]), reference)  # cold
-    cold_tokens = engine.stats().cached_tokens
+    cold_tokens = engine.stats().num_cached_tokens
     for prompt in rest:  # share the beginning, which ends inside a block
         assert_equal(answers(engine, [prompt]), reference)
     num_shared = len(engine.model.tokenizer.encode(SHARED)) - 1
-    assert engine.stats().cached_tokens - cold_tokens >= len(rest) * num_shared
+    assert engine.stats().num_cached_tokens - cold_tokens >= len(rest) * num_shared
     again = drain(engine, [_ask(engine, first)])[first]  # the whole prompt is cached
     assert again.usage.cached_tokens == again.usage.prompt_tokens - 1
     assert again.token_ids == reference[first].token_ids

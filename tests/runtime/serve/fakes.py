@@ -63,7 +63,7 @@ class EchoService:
         return EchoSession(self, send)
 
     def stats(self) -> ServiceStats:
-        return ServiceStats(steps=1)
+        return ServiceStats(num_steps=1)
 
 
 class RunningWorker:
