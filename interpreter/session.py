@@ -14,8 +14,9 @@ from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, Session
 from .branch import BranchText, TextCodec
 from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
-from .lowering import derive_seed, gen_request
+from .lowering import gen_request
 from .outcome import gen_outcome, select_outcome
+from .seeds import place_seed
 from .selection import prepare
 from .states import NodeState, sources_of
 from .turns import close_turn, open_turn
@@ -85,7 +86,7 @@ class ExecutorSession:
         if isinstance(node.op, Gen):
             ordinal = self._num_gens.get(node.branch, 0)
             self._num_gens[node.branch] = ordinal + 1
-            state.seed = derive_seed(self._config.seed, node.branch, ordinal)
+            state.seed = place_seed(self._config.seed, node.branch, ordinal)
         for source_id in sources_of(node):
             source = self._states.get(source_id)
             if source is None or source is state:

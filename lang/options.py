@@ -12,6 +12,7 @@ from .errors import InvalidArgument, NotSupported
 from .ops import Gen, Input, Op, Sampling, Select, SelectMethod, Text
 from .standin import stop
 
+GEN_OPTIONS = (*(field.name for field in fields(Sampling)), "regex", "choices", "seed")
 METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
 MAX_INT = 2**63 - 1  # what a message to the runtime can carry
 _WIDTH = 200  # characters of a value that a message shows
@@ -26,6 +27,26 @@ def wrong(field: str, value: object, allowed: str) -> InvalidArgument:
     if len(shown) > _WIDTH:
         shown = f"{shown[:_WIDTH]}..."
     return InvalidArgument(f"{field}={shown}: {field} must be {allowed}")
+
+
+def nearest(names: Iterable[str], known: Iterable[str]) -> str:
+    """Give the question after unknown names: ` (did you mean max_tokens?)`, or nothing."""
+    from difflib import get_close_matches  # a mistake alone needs it
+
+    candidates = list(known)
+    found = [match for name in names for match in get_close_matches(name, candidates, 1)]
+    return f" (did you mean {', '.join(dict.fromkeys(found))}?)" if found else ""
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str = "option") -> None:
+    """Refuse names that are not among `known`, which the message lists."""
+    options = list(known)
+    unknown = sorted(set(names) - set(options))
+    if unknown:
+        raise InvalidArgument(
+            f"unknown {what} {', '.join(unknown)}{nearest(unknown, options)}; "
+            f"the {what}s are {', '.join(options)}"
+        )
 
 
 def whole(field: str, value: object, low: int, allowed: str) -> int | None:

@@ -9,7 +9,8 @@ import pytest
 
 from plait.interpreter.backend import Delta, Done, Failed, NodeEvent, SessionConfig, Started
 from plait.interpreter.executor import Executor
-from plait.interpreter.lowering import derive_seed, sampling_params
+from plait.interpreter.lowering import sampling_params
+from plait.interpreter.seeds import place_seed
 from plait.lang.graph import Node
 from plait.lang.ops import Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
 from plait.runtime.model.interface import Model
@@ -360,7 +361,7 @@ def test_a_seed_depends_on_the_place_alone() -> None:
     assert len(set(seeds(whole).values())) == 4
     assert seeds(whole)["run:3"] == 0
     assert all(0 <= seed < 1 << 63 for seed in seeds(whole).values())
-    assert derive_seed(7, "", 0) == seeds(whole)["run:0"] != derive_seed(8, "", 0)
+    assert place_seed(7, "", 0) == seeds(whole)["run:0"] != place_seed(8, "", 0)
 
 
 def test_sampling_is_the_nodes_over_the_runs_over_the_runtimes() -> None:

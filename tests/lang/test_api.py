@@ -132,6 +132,14 @@ def test_min_tokens_over_max_tokens_is_refused() -> None:
         gen(min_tokens=3, max_tokens=2)
 
 
+def test_an_unknown_option_is_refused_with_those_there_are_and_a_near_one() -> None:
+    fault = r"gen\('x'\): unknown option max_token \(did you mean max_tokens\?\); the options are "
+    with pytest.raises(InvalidArgument, match=rf"test_api.py:\d+: {fault}max_tokens, min_tokens"):
+        gen("x", max_token=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"unknown option foo; the options are"):
+        gen("x", foo=1)  # type: ignore[arg-type]
+
+
 def test_regex_and_choices_together_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="regex and choices are both given"):
         gen(regex="a", choices=["a"])
