@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ..lang.graph import Node
 from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Text, Value
+from ..lang.words import spell
 from ..runtime.errors import RequestCode, RequestError
 from ..runtime.sequence import Output, Request, ScoreRequest
 from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, SessionConfig, Started
@@ -206,7 +207,7 @@ class ExecutorSession:
                 self._ready.append(dependant)
 
     def _fail(self, state: NodeState, code: RequestCode, message: str) -> None:
-        self._stop([state], code, f"{state.label}: {message}")
+        self._stop([state], code, f"{spell(state.node.op)}: {message}")
 
     def _stop(
         self, states: Iterable[NodeState], code: str, message: str, origin: int | None = None

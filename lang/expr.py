@@ -11,6 +11,7 @@ from .options import check_encodes
 from .standin import Hole, StandIn
 from .tape import Tape
 from .where import place
+from .words import spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ def _spelling(expr: Expr) -> str:
     """Show roughly how the author wrote the first operation of `expr`."""
     for part in expr.parts:
         match part:
-            case Gen(name=name):
-                return "gen()" if name is None else f'gen("{name}")'
+            case Gen():
+                return spell(part)
             case Select(name=name):
-                return f"select({name!r}, ...)".replace("'", '"')
+                return "select(...)" if name is None else f"{spell(part)[:-1]}, ...)"
             case Link(name=name):
                 return f's.ref("{name}")'
             case RoleBegin(role=role):

@@ -137,9 +137,6 @@ class Tracing:
     def wait(self, nodes: Sequence[int]) -> None:
         """Do nothing: a join needs no value."""
 
-    def cancel(self, nodes: Sequence[int]) -> None:
-        """Do nothing: nothing runs."""
-
     def spell(self, parts: Sequence[str | Hole]) -> str:
         """Give a real str with a sentinel for each hole."""
         return "".join(p if isinstance(p, str) else self._spell(p) for p in parts)

@@ -194,6 +194,7 @@ def by_a_name_inside(s: State) -> None:
 
 
 def by_a_name_inside_a_helper(s: State) -> None:
+    line = ""
     s += "".join([line := f"{v}" for v in [s["x"]] if s.fork(1)])
     s += "foo" if "foo" in line else "bar"
 
