@@ -19,9 +19,9 @@ from .lang.errors import (
 )
 from .lang.graph import Where
 from .lang.where import raised_at
-from .runtime.errors import LinkError, ModelLoadError, RequestError
+from .runtime.errors import EngineDied, LinkError, ModelLoadError, RequestError
 
-KNOWN_ERRORS = (PlaitError, RequestError, ModelLoadError, LinkError)
+KNOWN_ERRORS = (PlaitError, RequestError, ModelLoadError, LinkError, EngineDied)
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2

@@ -38,5 +38,9 @@ class LinkError(Exception):
     """The peer on a socket cannot be reached, speaks another version, or is gone."""
 
 
+class EngineDied(Exception):
+    """The engine's thread ended by a bug of ours: nothing can be served any more."""
+
+
 class InvariantError(Exception):
     """One of the runtime's own invariants is broken: a bug of ours, never a user's fault."""

@@ -204,6 +204,27 @@ def test_the_next_run_has_a_new_default_runtime_when_the_former_was_killed(
     assert len(set(pids)) == 2
 
 
+def test_an_engine_that_dies_ends_its_runs_and_its_process() -> None:
+    backend = EmbeddedBackend(scripted=f"{SCRIPTS}:die")
+    child = psutil.Process(backend.pid)
+    _, heard = start(backend, "go")
+    heard.wait(lambda: bool(heard.terminal(1)) or bool(heard.lost), 3)
+    heard.wait(lambda: bool(heard.lost), 3)
+    assert "the engine died: SystemExit: the script ends" in str(heard.lost[0])
+    wait_gone(child, 5)
+    backend.close()
+
+
+def test_a_server_whose_engine_dies_says_so() -> None:
+    server = serve("--scripted", f"{SCRIPTS}:die")
+    backend = RemoteBackend(endpoint_of(server))
+    start(backend, "go")
+    _, errors = server.communicate(timeout=10)
+    assert server.returncode == 1
+    assert errors.splitlines()[-1] == "plait: the engine died: SystemExit: the script ends"
+    backend.close()
+
+
 def test_a_killed_server_reaches_every_waiter_within_three_seconds(tmp_path: Path) -> None:
     server = serve("--listen", f"ipc://{tmp_path}/x.sock", "--scripted", SLOW)
     backend = RemoteBackend(endpoint_of(server))
