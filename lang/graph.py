@@ -72,7 +72,11 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Graph:
-    """A traced program. `is_complete` is False where the trace had to stop at a break."""
+    """A traced program, or a recorded run.
+
+    `is_complete` is False where the trace had to stop at a break, and where Python may have
+    read text that the trace could not follow: a run may go another way from there on.
+    """
 
     program: str
     nodes: tuple[Node, ...]

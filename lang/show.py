@@ -30,7 +30,7 @@ def to_text(graph: Graph) -> str:
         name = f"{found.name}: " if found.name else ""
         lines.append(one_line(f"break at {place}{name}{found.reason}"))
     if not graph.is_complete:
-        lines.append("incomplete: the rest depends on the value at the last break")
+        lines.append("incomplete: from a break on, a run may go another way")
     return "\n".join(lines)
 
 
