@@ -21,9 +21,11 @@ from zmq.auth.thread import ThreadAuthenticator
 from .. import protocol
 from ..errors import LinkError
 from .keys import secure_client, secure_server
+from .stale import remove_stale
 
 MAX_IPC_PATH = 107  # bytes: sockaddr_un without its final zero
 SOCKET_NAME = "plait.sock"
+_PREFIX = "plait-"
 LINGER_MS = 500
 SEND_HWM = 256  # messages to one client inside libzmq; the worker queues the rest itself
 RECEIVE_HWM = 8192
@@ -45,11 +47,15 @@ class Listener:
 
 
 def private_folder() -> Path:
-    """Make a folder that only this user can enter, short enough for an ipc path."""
-    folder = Path(tempfile.mkdtemp(prefix="plait-"))
+    """Make a folder that only this user can enter, short enough for an ipc path.
+
+    Those that killed workers have left beside it are removed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if len(os.fsencode(folder / SOCKET_NAME)) > MAX_IPC_PATH:
         folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="plait-", dir="/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+    remove_stale(folder.parent, _PREFIX, f"{SOCKET_NAME}.lock")
     return folder
 
 

@@ -65,10 +65,7 @@ class SessionHandler(Protocol):
 
 
 class Link:
-    """One connection to a worker. `connect` first; `close` at the end.
-
-    A worker that is alive, owes answers and makes no step for `stuck_s` counts as gone.
-    """
+    """One connection. A worker that owes answers and makes no step for `stuck_s` is gone."""
 
     def __init__(
         self, endpoint: str, *, keys: Path | None = None, stuck_s: float = STUCK_S
