@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from .compiling import CompilerThread, Grammars
 from .config import EngineConfig
 from .engine import Engine
-from .errors import EngineDied, RequestError
+from .errors import EngineDied, RequestError, as_request_error
 from .grammar.compiler import GrammarCompiler
 from .grammar.spec import CompiledGrammar
 from .grammar.vocabulary import Vocabulary
@@ -158,7 +158,7 @@ class EngineThread:
                 self._engine.gate.sequences(request)  # refuse before compiling for nothing
                 self._compile(request)
         except Exception as e:
-            self._give(sink, _refusal(request.id, _as_request_error(e)))
+            self._give(sink, _refusal(request.id, as_request_error(e)))
         else:
             self._sinks[request.id] = sink
 
@@ -189,7 +189,7 @@ class EngineThread:
                 raise result
             self._engine.add(request, result)
         except Exception as e:
-            self._deliver([_refusal(request.id, _as_request_error(e))])
+            self._deliver([_refusal(request.id, as_request_error(e))])
 
     def _abort(self, request_id: str) -> None:
         if self._compiling.pop(request_id, None) is not None:
@@ -221,13 +221,6 @@ def _default_grammars(model: Model, config: EngineConfig) -> Grammars:
     tokenizer, width = model.tokenizer, model.runner.limits.logits_width
     vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids, width)
     return GrammarCompiler(vocabulary, config.grammar_timeout_s, config.grammar_max_states)
-
-
-def _as_request_error(error: Exception) -> RequestError:
-    if isinstance(error, RequestError):
-        return error
-    _log.error("a request could not be added", exc_info=error)
-    return RequestError("internal", f"{type(error).__name__}: {error}")
 
 
 def _refusal(request_id: str, error: RequestError) -> Output:
