@@ -95,11 +95,11 @@ def _report(error: Exception, words: Sequence[str]) -> int:
     text = str(error) if is_known else f"{type(error).__name__}: {error}"
     where = _where(error)
     if where is None or isinstance(error, UsageError):
-        hint = "" if is_known or isinstance(error, OSError) else " (--debug shows where)"
-        text = f"plait: {' '.join(text.split())}{hint}"
+        text = f"plait: {' '.join(text.split())}"
     elif not re.match(r"[^\s:]+\.py:\d+: ", text):
         text = f"{where}: {text}"
-    print(text, file=sys.stderr)
+    hint = "" if is_known or isinstance(error, OSError) else " (--debug shows the traceback)"
+    print(f"{text}{hint}", file=sys.stderr)
     is_usage = isinstance(error, UsageError) or (
         isinstance(error, InvalidArgument) and where is None
     )
