@@ -1,7 +1,8 @@
 # Everything starts here: `make demo` and `make test` set up what they need.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip --disable-pip-version-check --quiet
+# Twice quiet: errors alone, no progress and no warnings about caches or root.
+PIP := $(BIN)/pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast check format bench clean
@@ -12,12 +13,14 @@ help:  ## Say what each target does
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "plait needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) install --constraint constraints.txt --editable .
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing plait into .venv, about a minute"
+	@$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
 .venv/.dev: .venv/.installed
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@echo "installing the tools for tests and checks"
+	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: .venv/.installed  ## Extract JSON from documents with the default model
@@ -44,6 +47,7 @@ format: .venv/.dev  ## Rewrite the files as ruff wants them
 
 bench: .venv/.installed  ## Run the benchmarks of the runtime and check their goals
 	@$(BIN)/plait pull smollm2
+	$(BIN)/python -m benchmarks.radix_match --check
 	$(BIN)/python -m benchmarks.prefix_sharing --check
 	$(BIN)/python -m benchmarks.decode_batch --check
 	$(BIN)/python -m benchmarks.startup --check

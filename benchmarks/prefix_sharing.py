@@ -101,8 +101,8 @@ def measure(
     after = backend.stats()
     return Round(
         seconds,
-        after.prompt_tokens - before.prompt_tokens,
-        after.cached_tokens - before.cached_tokens,
+        after.num_prompt_tokens - before.num_prompt_tokens,
+        after.num_cached_tokens - before.num_cached_tokens,
         ideal_cached_tokens(engine.recorded()),
     )
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Protocol
+from typing import Protocol, cast
 
+from ..lang.errors import InvalidArgument
 from .backend import Backend
+
+_BACKEND_METHODS = ("capabilities", "open", "close")
 
 
 class OwnBackend(Backend, Protocol):
@@ -96,5 +99,20 @@ def set_default_backend(backend: Backend | None) -> None:
     """Let programs that name no backend use this one; None: an embedded runtime again.
 
     The caller keeps it, and closes it.
+
+    Raises: InvalidArgument for anything else.
     """
-    _OWNER.set(backend)
+    _OWNER.set(None if backend is None else checked_backend(backend))
+
+
+def checked_backend(value: object) -> Backend:
+    """Give `value` if it is a backend. Raises: InvalidArgument, saying what to pass."""
+    if isinstance(value, type) or not all(
+        callable(getattr(value, name, None)) for name in _BACKEND_METHODS
+    ):
+        model = repr(value) if isinstance(value, str) else "model"
+        raise InvalidArgument(
+            f"backend={value!r} is not a backend; pass one, such as plait.local({model}) or "
+            "plait.connect(endpoint)"
+        )
+    return cast(Backend, value)

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from ..lang.errors import BackendDied, BackendError, NodeError, ProgramError, node_error
 from ..lang.graph import Node
-from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Text, Value
 from ..lang.tape import Tape
+from ..lang.words import spell
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
 from .tasks import Signal
 
@@ -82,14 +82,6 @@ class LiveDriver:
         self._mark_handled(nodes)
         raise self.error(self._cause(failures[0], nodes))
 
-    def cancel(self, nodes: Sequence[int]) -> None:
-        """Stop these nodes and all that depend on them; idempotent."""
-        self.flush()
-        self._handled.update(nodes)
-        rest = self._missing(nodes)
-        if rest:
-            self._session.cancel(rest)
-
     # What a run asks for
 
     def flush(self) -> None:
@@ -144,7 +136,7 @@ class LiveDriver:
             first = self._outcomes.get(failure.origin)
             reason = first.message if isinstance(first, Failed) else failure.message
             line = f"{origin.where}: " if origin.where is not None else ""
-            message = f"{describe(node)} cannot run, because of {line}{_told(origin, reason)}"
+            message = f"{spell(node.op)} cannot run, because of {line}{_told(origin, reason)}"
         return node_error(
             failure.code, message, node=node.id, where=node.where, origin=failure.origin
         )
@@ -253,22 +245,5 @@ def _died(error: Exception) -> BackendError:
 
 def _told(node: Node, message: str) -> str:
     """Say which node a backend's message is about, unless it says so itself."""
-    label = describe(node)
+    label = spell(node.op)
     return message if message.startswith(label) else f"{label}: {message}"
-
-
-def describe(node: Node) -> str:
-    """Spell a node as its author wrote it, as far as a message needs."""
-    match node.op:
-        case Gen(name=name):
-            return f'gen("{name}")' if name is not None else "gen()"
-        case Select(name=name):
-            return f'select("{name}")' if name is not None else "select()"
-        case RoleBegin(role=role) | RoleEnd(role=role):
-            return f"{role} turn"
-        case Input(name=name):
-            return f"input {name!r}"
-        case Value():
-            return "value"
-        case Text():
-            return "text"

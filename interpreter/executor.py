@@ -6,7 +6,7 @@ only the engine's outputs arrive on another and are posted.
 
 from __future__ import annotations
 
-from .backend import Listener, SessionConfig
+from .backend import Capabilities, Listener, SessionConfig
 from .branch import TextCodec
 from .calls import Calls, EngineLike, Post
 from .chat import ChatTemplate
@@ -19,9 +19,14 @@ class Executor:
     """Executes the nodes of any number of runs on one engine."""
 
     def __init__(self, engine: EngineLike, post: Post) -> None:
-        tokenizer = engine.model.tokenizer
+        model, tokenizer = engine.model, engine.model.tokenizer
         names = {token_id: text for text, token_id in tokenizer.control_tokens.items()}
         eos_token_id = min(tokenizer.eos_token_ids, default=None)
+        self.capabilities = Capabilities(
+            model=model.name,
+            max_context=model.runner.limits.max_context,
+            has_chat_template=tokenizer.chat_template is not None,
+        )
         self._calls = Calls(engine, post)
         self._codec = TextCodec(tokenizer)
         self._chat = ChatTemplate(

@@ -100,7 +100,8 @@ class Function(Program):
         own = set(self.parameters)
         options = {k: v for k, v in kwargs.items() if k in OPTION_NAMES and k not in own}
         arguments = {k: v for k, v in kwargs.items() if k not in options}
-        return Call(self, self.arguments(args, arguments), self._options.updated(options))
+        matched = self.arguments(args, arguments, OPTION_NAMES)
+        return Call(self, matched, self._options.updated(options))
 
 
 def _with_options(program: Function, options: Mapping[str, object]) -> Function:

@@ -11,19 +11,21 @@ from ..lang.check import check
 from ..lang.errors import Cancelled, InvalidArgument
 from ..lang.graph import Graph
 from ..lang.ops import Input, Op, Sampling, Text
+from ..lang.options import refuse_unknown, seed_of, text
 from ..lang.options import sampling as check_sampling
 from ..lang.program import Program
 from ..lang.state import State
 from ..lang.tape import Tape
+from ..lang.where import place
 from . import tasks
 from .backend import Backend, NodeEvent, SessionConfig
-from .defaults import default_backend, is_default_ready
+from .defaults import checked_backend, default_backend, is_default_ready
 from .driver import Abandoned, LiveDriver
 from .result import Result
+from .seeds import fresh_seed, row_seed
 
 SAMPLING_NAMES = tuple(field.name for field in fields(Sampling))
 OPTION_NAMES = ("backend", "seed", *SAMPLING_NAMES)
-SEED_BITS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,10 @@ class Options:
 
         Raises: InvalidArgument for an unknown name or a value without meaning.
         """
-        unknown = sorted(given.keys() - set(OPTION_NAMES))
-        if unknown:
-            raise InvalidArgument(
-                f"unknown option {', '.join(unknown)}; the options are {', '.join(OPTION_NAMES)}"
-            )
+        refuse_unknown(given, OPTION_NAMES)
         new = {name: value for name, value in given.items() if value is not None}
-        backend = cast("Backend | None", new.pop("backend", self.backend))
-        seed = _checked_seed(new.pop("seed", self.seed))
+        backend = checked_backend(new.pop("backend")) if "backend" in new else self.backend
+        seed = seed_of(new.pop("seed", self.seed))
         checked = check_sampling(**cast("dict[str, Any]", new))
         return Options(backend, seed, _over(checked, self.sampling))
 
@@ -54,36 +52,20 @@ class Options:
         """Give these options with a seed: a fresh random one if none is set."""
         if self.seed is not None:
             return self
-        return replace(self, seed=int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
+        return replace(self, seed=fresh_seed())
 
     def for_row(self, row: int) -> Options:
         """Give the options of one row of a batch, which needs a seed.
 
-        A row's seed follows from the batch's and its index alone. Row 0 has the batch's own,
-        so a batch of one is a run; and a run with `result.seed` repeats any row.
+        A run with `result.seed` repeats any row.
         """
         assert self.seed is not None
-        return self if row == 0 else replace(self, seed=_mixed(self.seed, row))
-
-
-def _checked_seed(seed: object) -> int | None:
-    if seed is None:
-        return None
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**SEED_BITS:
-        raise InvalidArgument(f"seed={seed!r}: pass a whole number from 0 to 2**{SEED_BITS} - 1")
-    return seed
+        return replace(self, seed=row_seed(self.seed, row))
 
 
 def _over(new: Sampling, old: Sampling) -> Sampling:
     given = {name: getattr(new, name) for name in SAMPLING_NAMES}
     return replace(old, **{name: value for name, value in given.items() if value is not None})
-
-
-def _mixed(seed: int, row: int) -> int:
-    from hashlib import blake2b  # a run that is no batch does without
-
-    digest = blake2b(f"{seed}/{row}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +185,8 @@ def run_graph(
     """
     chosen = Options().updated(options).with_seed()
     assert chosen.seed is not None
-    _check_graph(graph)
-    tape = _taped(graph, _checked_inputs(graph, inputs or {}))
+    _check_graph(cast(object, graph))
+    tape = _taped(graph, _checked_inputs(graph, {} if inputs is None else inputs))
     config = SessionConfig(os.urandom(8).hex(), chosen.seed, chosen.sampling)
     driver = LiveDriver(tape, choose_backend(chosen.backend), config)
     try:
@@ -215,7 +197,13 @@ def run_graph(
     return Result(graph.program, tape, driver, seed=chosen.seed)
 
 
-def _check_graph(graph: Graph) -> None:
+def _check_graph(graph: object) -> None:
+    if not isinstance(graph, Graph):
+        name = graph.name if isinstance(graph, Program) else "f"
+        raise InvalidArgument(
+            f"{place()}run_graph({type(graph).__name__}): pass a graph, such as "
+            f"{name}.trace() or result.graph"
+        )
     problems = check(graph)
     if problems:
         raise InvalidArgument(f"the graph of {graph.program} breaks a rule: {problems[0]}")
@@ -229,6 +217,10 @@ def _check_graph(graph: Graph) -> None:
 
 
 def _checked_inputs(graph: Graph, inputs: Mapping[str, object]) -> Mapping[str, str]:
+    if not isinstance(cast(object, inputs), Mapping):
+        raise InvalidArgument(
+            f"inputs={inputs!r}: pass a dict of the values by name, inputs={{name: value}}"
+        )
     used = [node.op.name for node in graph.nodes if isinstance(node.op, Input)]
     known = dict.fromkeys([*graph.inputs, *used])
     missing = [name for name in dict.fromkeys(used) if name not in inputs]
@@ -236,10 +228,13 @@ def _checked_inputs(graph: Graph, inputs: Mapping[str, object]) -> Mapping[str, 
     if missing or unknown:
         faults = [f"missing {', '.join(missing)}"] if missing else []
         faults += [f"unknown {', '.join(unknown)}"] if unknown else []
+        values = ", ".join(f'"{name}": ...' for name in known)
+        remedy = f"pass inputs={{{values}}}" if known else "leave `inputs` out"
         raise InvalidArgument(
-            f"inputs of {graph.program}: {', '.join(faults)}; it takes {', '.join(known) or 'none'}"
+            f"inputs of {graph.program}: {', '.join(faults)}; "
+            f"it takes {', '.join(known) or 'none'}: {remedy}"
         )
-    return {name: str(value) for name, value in inputs.items()}
+    return {name: text(f"inputs[{name!r}]", str(value)) for name, value in inputs.items()}
 
 
 def _taped(graph: Graph, inputs: Mapping[str, str]) -> Tape:

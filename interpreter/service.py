@@ -10,7 +10,7 @@ from typing import Protocol
 from ..runtime.errors import RequestError
 from ..runtime.metrics import EngineStats
 from ..runtime.serve.api import Send, ServiceStats
-from .backend import Capabilities, Done, Failed, Listener, NodeEvent
+from .backend import Done, Failed, Listener, NodeEvent
 from .calls import EngineLike, Post
 from .executor import Executor, ExecutorSession
 from .wire import decode_config, decode_ids, decode_nodes, encode_capabilities, encode_events
@@ -34,7 +34,7 @@ class GraphService:
         self._engine = engine
         self._executor = Executor(engine, post)
         self._ids = itertools.count()
-        self._description = encode_capabilities(capabilities_of(engine))
+        self._description = encode_capabilities(self._executor.capabilities)
 
     def describe(self) -> bytes:
         """Give the capabilities, encoded."""
@@ -50,7 +50,7 @@ class GraphService:
     def stats(self) -> ServiceStats:
         """Give the numbers for the heartbeat."""
         stats = self._engine.stats()
-        return ServiceStats(stats.steps, stats.running, stats.waiting)
+        return ServiceStats(stats.num_steps, stats.num_running, stats.num_waiting)
 
 
 class ServedSession:
@@ -109,13 +109,3 @@ class OpenSession(Protocol):
     """Opens an executor's session for a listener."""
 
     def __call__(self, listener: Listener) -> ExecutorSession: ...
-
-
-def capabilities_of(engine: EngineLike) -> Capabilities:
-    """Say what programs can rely on with this engine."""
-    model = engine.model
-    return Capabilities(
-        model=model.name,
-        max_context=model.runner.limits.max_context,
-        has_chat_template=model.tokenizer.chat_template is not None,
-    )

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 
 from ..lang.graph import Node
 from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Text, Value
+from ..lang.words import spell
 from ..runtime.errors import RequestCode, RequestError
 from ..runtime.sequence import Output, Request, ScoreRequest
 from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, SessionConfig, Started
 from .branch import BranchText, TextCodec
 from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
-from .lowering import derive_seed, gen_request
+from .lowering import gen_request
 from .outcome import gen_outcome, select_outcome
+from .seeds import place_seed
 from .selection import prepare
 from .states import NodeState, sources_of
 from .turns import close_turn, open_turn
@@ -85,7 +87,7 @@ class ExecutorSession:
         if isinstance(node.op, Gen):
             ordinal = self._num_gens.get(node.branch, 0)
             self._num_gens[node.branch] = ordinal + 1
-            state.seed = derive_seed(self._config.seed, node.branch, ordinal)
+            state.seed = place_seed(self._config.seed, node.branch, ordinal)
         for source_id in sources_of(node):
             source = self._states.get(source_id)
             if source is None or source is state:
@@ -205,7 +207,7 @@ class ExecutorSession:
                 self._ready.append(dependant)
 
     def _fail(self, state: NodeState, code: RequestCode, message: str) -> None:
-        self._stop([state], code, f"{state.label}: {message}")
+        self._stop([state], code, f"{spell(state.node.op)}: {message}")
 
     def _stop(
         self, states: Iterable[NodeState], code: str, message: str, origin: int | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..lang.graph import Node
-from ..lang.ops import Gen, RoleBegin, RoleEnd, Select, Value
+from ..lang.ops import Value
 from .backend import Failed
 from .branch import BranchText
 from .calls import Call
@@ -33,19 +33,6 @@ class NodeState:
     failure: Failed | None = None
     call: Call | None = None
     selection: Selection | None = None
-
-    @property
-    def label(self) -> str:
-        """How messages name the node: `gen("x")`."""
-        match self.node.op:
-            case Gen(name=name):
-                return f'gen("{name}")' if name is not None else "gen()"
-            case Select(name=name):
-                return f'select("{name}")' if name is not None else "select()"
-            case RoleBegin(role) | RoleEnd(role):
-                return role
-            case op:
-                return type(op).__name__.lower()
 
 
 def sources_of(node: Node) -> list[int]:

@@ -213,15 +213,28 @@ def _run_private(make: MakeCoroutine[T], on_start: Callable[[Cancel], None] | No
 def _finish(loop: asyncio.AbstractEventLoop) -> None:
     import asyncio
 
+    # Before the loop turns again: after an interrupt many may be ready to go on.
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+
     async def unwind() -> None:
-        left = asyncio.all_tasks(loop) - {asyncio.current_task()}
-        for task in left:
-            task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         await loop.shutdown_asyncgens()
         await loop.shutdown_default_executor()
 
-    loop.run_until_complete(unwind())
+    ending = loop.create_task(unwind())
+    while not ending.done():
+        try:
+            loop.run_until_complete(ending)
+        except BaseException as error:
+            # A task that ends by an interrupt also stops the loop; the others still unwind.
+            if not any(_has_raised(task, error) for task in left):
+                raise
+
+
+def _has_raised(task: asyncio.Task[Any], error: BaseException) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is error
 
 
 def _run_in_thread(make: MakeCoroutine[T]) -> T:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
 from .errors import InvalidArgument, NotSupported
 from .expr import Expr, turn
 from .ops import SelectMethod
-from .options import gen_of, refuse_n, sampling, select_of
+from .options import GEN_OPTIONS, gen_of, refuse_n, refuse_unknown, sampling, select_of
 from .where import place
 
 
@@ -26,6 +27,7 @@ def gen(
     choices: Sequence[str] | None = None,
     seed: int | None = None,
     n: None = None,
+    **unknown: Never,
 ) -> Expr:
     """Let the model write here, and keep what it wrote as the variable `name`.
 
@@ -44,14 +46,18 @@ def gen(
         top_k: Draw from this many most likely tokens; 0 or -1 for all.
         min_p: Draw from tokens at least this likely, relative to the likeliest.
         ignore_eos: Go on where the model would end.
-        regex: The output matches this regular expression as a whole.
-        choices: The output is one of these texts; see `select` for scoring them instead.
+        regex: The output matches this regular expression as a whole, unless `max_tokens`
+            or the context cuts it; `meta(name).finish_reason` is "length" then.
+        choices: The output is one of these texts, unless it is cut in the same way; see
+            `select` for scoring them instead.
         seed: Fixes the draws of this gen; else they follow from the run's seed and its place.
         n: Refused: to take several samples, fork.
+        unknown: Refused, with the options that there are.
 
     Raises: InvalidArgument naming the option, NotSupported for `n`.
     """
     try:
+        refuse_unknown(unknown, GEN_OPTIONS)
         refuse_n(n)
         options = sampling(
             max_tokens=max_tokens,

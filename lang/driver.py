@@ -31,10 +31,6 @@ class Driver(Protocol):
         """
         ...
 
-    def cancel(self, nodes: Sequence[int]) -> None:
-        """Stop these nodes and all that depend on them; idempotent."""
-        ...
-
 
 class Meta(Protocol):
     """What is known of a finished gen or select besides its value."""

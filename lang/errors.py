@@ -5,7 +5,6 @@ PlaitError
 │   ├── InvalidArgument       (ValueError) an argument has no meaning
 │   ├── UnknownVariable       (KeyError) no such name in this state
 │   ├── RoleError             roles nested or left open
-│   ├── NeedsValue            a trace met Python code that needs a real value
 │   └── NotSupported          a known feature that this version refuses by name
 ├── GraphError                a graph's JSON is not one of ours
 ├── NodeError                 a node failed while running; knows node, line, code
@@ -50,10 +49,6 @@ class UnknownVariable(ProgramError, KeyError):
 
 class RoleError(ProgramError):
     """A role opened inside another, or closed twice."""
-
-
-class NeedsValue(ProgramError):
-    """Python code asked a stand-in of a trace for its value."""
 
 
 class NotSupported(ProgramError):

@@ -7,9 +7,11 @@ from typing import NoReturn, TypeAlias
 
 from .errors import InvalidArgument, RoleError
 from .ops import Gen, Role, RoleBegin, RoleEnd, Select
+from .options import check_encodes
 from .standin import Hole, StandIn
 from .tape import Tape
 from .where import place
+from .words import spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,9 @@ def parts_of(value: object) -> tuple[Part, ...]:
 
 def _check_encodes(text: str) -> None:
     try:
-        text.encode()
-    except UnicodeEncodeError as e:
-        raise InvalidArgument(
-            f"{place()}the text has a lone surrogate at position {e.start}, which no encoding "
-            "has; read the source with errors='replace'"
-        ) from e
+        check_encodes(text, "the text")
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{place()}{error}") from error.__cause__
 
 
 def _described(value: object) -> str:
@@ -123,10 +122,10 @@ def _spelling(expr: Expr) -> str:
     """Show roughly how the author wrote the first operation of `expr`."""
     for part in expr.parts:
         match part:
-            case Gen(name=name):
-                return "gen()" if name is None else f'gen("{name}")'
+            case Gen():
+                return spell(part)
             case Select(name=name):
-                return f"select({name!r}, ...)".replace("'", '"')
+                return "select(...)" if name is None else f"{spell(part)[:-1]}, ...)"
             case Link(name=name):
                 return f's.ref("{name}")'
             case RoleBegin(role=role):

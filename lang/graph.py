@@ -70,9 +70,13 @@ class Prefix:
     nodes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Graph:
-    """A traced program. `is_complete` is False where the trace had to stop at a break."""
+    """A traced program, or a recorded run.
+
+    `is_complete` is False where the trace had to stop at a break, and where Python may have
+    read text that the trace could not follow: a run may go another way from there on.
+    """
 
     program: str
     nodes: tuple[Node, ...]
@@ -81,15 +85,11 @@ class Graph:
     inputs: tuple[str, ...] = field(default=())
     forks: tuple[Fork, ...] = ()
 
-    def children(self) -> dict[int | None, tuple[int, ...]]:
-        """Give, for each node that has some, the nodes that continue its text.
-
-        The key None has those that start a text.
-        """
-        found: dict[int | None, list[int]] = {}
-        for node in self.nodes:
-            found.setdefault(node.prev, []).append(node.id)
-        return {prev: tuple(nodes) for prev, nodes in found.items()}
+    def __repr__(self) -> str:
+        """Say in one line what it is; `lang.show` draws it."""
+        size = f"{len(self.nodes)} nodes, {len(self.prefix_tree())} distinct prefixes"
+        state = "" if self.is_complete else ", not complete"
+        return f"<Graph of {self.program}: {size}{state}, {self.digest()[:12]}>"
 
     def prefix_tree(self) -> tuple[Prefix, ...]:
         """Give the tree of distinct prefixes, parents before children.

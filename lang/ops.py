@@ -20,8 +20,9 @@ SelectMethod: TypeAlias = Literal[
 class Sampling:
     """How tokens are drawn. None means: the run's default, else the runtime's.
 
-    The fields carry the names of the runtime's `SamplingParams`, so one that is added
-    there and here needs no other change.
+    The fields carry the names of the runtime's `SamplingParams`. One that is added to both
+    also needs a parameter and a check (`gen` in api.py, `sampling` in options.py); run options,
+    JSON, the wire and the request follow from the fields.
     """
 
     max_tokens: int | None = None

@@ -9,30 +9,67 @@ from dataclasses import fields
 from typing import get_args
 
 from .errors import InvalidArgument, NotSupported
-from .ops import Gen, Op, Sampling, Select, SelectMethod
+from .ops import Gen, Input, Op, Sampling, Select, SelectMethod, Text
 from .standin import stop
 
+GEN_OPTIONS = (*(field.name for field in fields(Sampling)), "regex", "choices", "seed")
 METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
-_MAX_SEED = 2**63 - 1
+MAX_INT = 2**63 - 1  # what a message to the runtime can carry
+_WIDTH = 200  # characters of a value that a message shows
 
 
 def wrong(field: str, value: object, allowed: str) -> InvalidArgument:
     """Give the error for a field whose value has no meaning."""
-    return InvalidArgument(f"{field}={value!r}: {field} must be {allowed}")
+    try:
+        shown = repr(value)
+    except ValueError:  # Python does not write out an int of more than 4,300 digits
+        shown = f"<{type(value).__name__}>"
+    if len(shown) > _WIDTH:
+        shown = f"{shown[:_WIDTH]}..."
+    return InvalidArgument(f"{field}={shown}: {field} must be {allowed}")
 
 
-def whole(field: str, value: object, low: int, allowed: str, high: int | None = None) -> int | None:
-    """Check an optional whole number."""
+def nearest(names: Iterable[str], known: Iterable[str]) -> str:
+    """Give the question after unknown names: ` (did you mean max_tokens?)`, or nothing."""
+    from difflib import get_close_matches  # a mistake alone needs it
+
+    candidates = list(known)
+    found = [match for name in names for match in get_close_matches(name, candidates, 1)]
+    return f" (did you mean {', '.join(dict.fromkeys(found))}?)" if found else ""
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str = "option") -> None:
+    """Refuse names that are not among `known`, which the message lists."""
+    options = list(known)
+    unknown = sorted(set(names) - set(options))
+    if unknown:
+        raise InvalidArgument(
+            f"unknown {what} {', '.join(unknown)}{nearest(unknown, options)}; "
+            f"the {what}s are {', '.join(options)}"
+        )
+
+
+def whole(field: str, value: object, low: int, allowed: str) -> int | None:
+    """Check an optional whole number from `low` to 2**63 - 1."""
     if value is None:
         return None
     stop(value, f"the option {field} needs the value")
+    if isinstance(value, bool):
+        raise wrong(field, value, f"a whole number: {allowed}; this is a bool")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise wrong(field, value, f"a whole number: {allowed}") from None
-    if isinstance(value, bool) or number < low or (high is not None and number > high):
+    if number < low:
         raise wrong(field, value, allowed)
+    if number > MAX_INT:
+        raise wrong(field, value, "at most 2**63 - 1")
     return number
+
+
+def seed_of(seed: object) -> int | None:
+    """Check an optional seed: 63 bits."""
+    return whole("seed", seed, 0, "from 0 to 2**63 - 1")
 
 
 def real(field: str, value: object, low: float, high: float, allowed: str) -> float | None:
@@ -40,11 +77,17 @@ def real(field: str, value: object, low: float, high: float, allowed: str) -> fl
     if value is None:
         return None
     stop(value, f"the option {field} needs the value")
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool):
+        raise wrong(field, value, f"a number: {allowed}; this is a bool")
+    if not isinstance(value, int | float):
         raise wrong(field, value, f"a number: {allowed}")
-    if math.isnan(value) or math.isinf(value) or not low <= value <= high:
+    try:
+        number = float(value)
+    except OverflowError:
+        raise wrong(field, value, allowed) from None
+    if not math.isfinite(number) or not low <= number <= high:
         raise wrong(field, value, allowed)
-    return float(value)
+    return number
 
 
 def sampling(
@@ -97,7 +140,7 @@ def gen_of(
         sampling=options,
         regex=None if regex is None else text("regex", regex),
         choices=None if choices is None else choices_of(choices),
-        seed=whole("seed", seed, 0, "from 0 to 2**63 - 1", _MAX_SEED),
+        seed=seed_of(seed),
     )
 
 
@@ -124,7 +167,22 @@ def text(field: str, value: object) -> str:
     stop(value, f"the option {field} needs the value")
     if not isinstance(value, str):
         raise wrong(field, value, "a str")
-    return str.__str__(value)
+    plain = str.__str__(value)  # a subclass, such as an enum's, by its content
+    check_encodes(plain, field)
+    return plain
+
+
+def check_encodes(text: str, field: str) -> None:
+    """Refuse a lone surrogate: it has no UTF-8, so no model and no message can have it."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            f"{field} has a lone surrogate at position {error.start}, which no encoding has; "
+            "read the source with errors='replace'"
+        ) from error
 
 
 def choices_of(choices: object) -> tuple[str, ...]:
@@ -157,7 +215,7 @@ def _stops(value: object) -> tuple[str, ...] | None:
 def _strings(field: str, values: object) -> tuple[str, ...]:
     stop(values, f"the option {field} needs the value")
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise wrong(field, values, "a list of str")
+        raise wrong(field, values, "a str or a list of str" if field == "stop" else "a list of str")
     if isinstance(values, set | frozenset):
         raise wrong(field, values, "a list: a set has no order")
     given = tuple(text(f"{field}[{i}]", value) for i, value in enumerate(values))
@@ -184,5 +242,9 @@ def check_op(op: Op) -> None:
             gen_of(op.name, sampling(**given), regex=op.regex, choices=op.choices, seed=op.seed)
         case Select():
             select_of(op.name, op.choices, op.method)
+        case Text():
+            text("text", op.text)
+        case Input():
+            text("input", op.name)
         case _:
             pass

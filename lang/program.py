@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from .errors import InvalidArgument, NotSupported
 from .graph import Graph
+from .options import nearest
 from .state import State
 from .where import place
 
@@ -83,15 +84,19 @@ class Program:
         return bound
 
     def arguments(
-        self, args: Sequence[object] = (), kwargs: Mapping[str, object] = _NONE
+        self,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] = _NONE,
+        options: Sequence[str] = (),
     ) -> dict[str, object]:
         """Match arguments with parameters: name -> value, bound ones included.
 
-        Defaults are left out: Python fills them in, as for any call.
+        Defaults are left out: Python fills them in, as for any call. `options` are the names
+        that the caller takes besides, for the message.
 
         Raises: InvalidArgument naming what is missing, unknown or given twice.
         """
-        return self._matched(args, kwargs, is_partial=False)
+        return self._matched(args, kwargs, options, is_partial=False)
 
     def trace(self, /, **arguments: object) -> Graph:
         """Run the body with stand-ins and give its graph; nothing reaches a model.
@@ -161,30 +166,43 @@ class Program:
         return self._fn(state, *call.args, **call.kwargs)
 
     def _matched(
-        self, args: Sequence[object], kwargs: Mapping[str, object], *, is_partial: bool
+        self,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        options: Sequence[str] = (),
+        *,
+        is_partial: bool,
     ) -> dict[str, object]:
         match = self._signature.bind_partial if is_partial else self._signature.bind
         given = {**self._bound, **kwargs}
         try:
             return dict(match(*args, **given).arguments)
         except TypeError as error:
+            unknown = self._unknown(given)
             faults = self._faults(args, given) or str(error)
+            listed = f", the options are {', '.join(options)}" if unknown and options else ""
+            near = nearest(unknown, [*self.parameters, *options])
             raise InvalidArgument(
                 f"{place()}{self.name}: {faults}; the arguments are {self.name}{self._signature}"
+                f"{listed}{near}"
             ) from None
 
     def _faults(self, args: Sequence[object], given: Mapping[str, object]) -> str:
         """Name all that is unknown or missing; Python's own message names the first."""
-        parameters = self._signature.parameters
-        kinds = {p.kind for p in parameters.values()}
-        unknown = [] if inspect.Parameter.VAR_KEYWORD in kinds else [*given.keys() - parameters]
+        unknown = self._unknown(given)
         missing = [name for name in self.required[len(args) :] if name not in given]
         faults: list[str] = []
         if unknown:
-            faults.append(f"unknown: {', '.join(sorted(unknown))}")
+            faults.append(f"unknown: {', '.join(unknown)}")
         if missing:
             faults.append(f"missing: {', '.join(missing)}")
         return ", ".join(faults)
+
+    def _unknown(self, given: Mapping[str, object]) -> list[str]:
+        parameters = self._signature.parameters
+        kinds = {p.kind for p in parameters.values()}
+        takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+        return [] if takes_any else sorted(given.keys() - parameters)
 
     def _clone(self: P, fn: Callable[..., object]) -> P:
         # Not through __init__: a subclass may have fields of its own, and they are kept.

@@ -160,7 +160,10 @@ def _read(hint: object, value: object, at: str) -> object:
 
 def _read_scalar(hint: object, value: object, at: str) -> object:
     if hint is float and type(value) in (int, float):
-        return float(cast(float, value))
+        try:
+            return float(cast(float, value))
+        except OverflowError:
+            raise GraphError(f"{at}: the number is past what a float can hold") from None
     if type(value) is not hint:
         raise _wrong(at, f"of type {getattr(hint, '__name__', hint)}", value)
     if isinstance(value, str):

@@ -37,7 +37,9 @@ class StandIn:
 
     Not a str by nature: C code looks straight into a str (`re.search(p, x)`, `x in "abc"`,
     `json.dumps(x)`) and would take the stand-in's spelling for the value. What such code
-    says to a stand-in is TypeError, and the trace reports that as a break.
+    says to a stand-in is TypeError, and the trace reports that as a break. `+` gives another
+    stand-in; formatting (an f-string, `str()`, `%`, `format`) has to give a real str, whose
+    way to the state the trace follows.
     """
 
     __slots__ = ("_owner", "_parts")

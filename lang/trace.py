@@ -1,8 +1,9 @@
 """Run a body with stand-ins: the whole graph, and where Python needs a value.
 
-A stand-in may go into text: appended, added to text, or put into an f-string. Every other
-use ends the trace, so no tool sees a value that is not real. The end is a BaseException,
-which `except Exception` in a body does not catch.
+A stand-in may go into text: appended, added to text, or formatted into a str. Every other
+use of it ends the trace; the end is a BaseException, which `except Exception` in a body does
+not catch. A formatted str is a real one, which Python can read without our knowing: unless the
+statement that forms it appends it, the graph has a break there, and is not complete.
 """
 
 from __future__ import annotations
@@ -80,4 +81,4 @@ def _is_for_want_of_value(
     if isinstance(error, TypeError) and (tracing.reads or has_inputs):
         return True
     is_loopless = is_async and isinstance(error, RuntimeError) and "event loop" in str(error)
-    return tracing.lost is not None or is_loopless
+    return tracing.has_escaped or is_loopless

@@ -1,13 +1,17 @@
 """One trace: its tape, its stand-ins, and what they were used for.
 
 Inside a real str, such as an f-string's, a hole is spelled as a sentinel of private-use
-characters, and split out again when the str is appended.
+characters, and split out again when the str is appended. Python can read a real str before
+that, and what it makes of a sentinel is not what it makes of the value. So a hole counts as
+used only where the statement that appends the str, or returns it, is the one that formed it:
+no name, no list and no call in between holds it. Any other is a break where it was formed.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import NoReturn, cast
@@ -16,6 +20,7 @@ from .graph import Break, Graph, Node, Where
 from .ops import Gen, Op, Select, Value
 from .standin import Hole, StandIn
 from .state import State, Step
+from .statements import Moment, is_inside, under_way
 from .tape import Tape
 from .where import caller
 
@@ -23,6 +28,10 @@ MAX_NODES = 100_000
 
 _INTO_TEXT = "read into text; s.ref keeps it in the graph without waiting"
 _LOST = "put into a str that is not appended: the trace cannot see what Python does with it"
+_KEPT = (
+    "formatted here and kept: Python may have read it; "
+    "append it in the same statement, build it by +, or use s.ref"
+)
 _OPEN, _CLOSE = "\U0010fffc", "\U0010fffd"
 
 
@@ -70,19 +79,38 @@ class _Read:
 
 @dataclass(slots=True)
 class _Spelled:
-    """A hole inside a real str."""
+    """A hole inside a real str; `formed` is what the author's frames were doing then."""
 
     hole: Hole
     where: Where | None
     num_nodes: int
     num_forks: int
+    formed: tuple[Moment, ...]
     is_used: bool = False
+    is_kept: bool = False
+
+    def append_in(self, statement: Moment | None) -> None:
+        """Count it as used by an append; the frame that appends is in the midst of `statement`."""
+        self.is_used = True
+        for moment in self.formed:
+            if statement is not None and moment.frame is statement.frame:
+                self.is_kept |= moment.is_named or not is_inside(moment.span, statement.span)
+                return
+            # A helper or a comprehension has had it in its hands before.
+            self.is_kept |= moment.is_named or not moment.gives
+        self.is_kept = True
+
+    def give_back(self) -> None:
+        """Count it as used by the body's `return`."""
+        self.is_used = True
+        self.is_kept |= any(moment.is_named or not moment.gives for moment in self.formed)
 
 
 class Tracing:
     """The driver of the states of a trace, and the owner of its stand-ins."""
 
     def __init__(self) -> None:
+        self._base = sys._getframe(1)  # the author's frames above it are the body's
         self.tape = Recording()
         self.reads: list[_Read] = []
         self.appended: set[Hole] = set()
@@ -108,9 +136,6 @@ class Tracing:
 
     def wait(self, nodes: Sequence[int]) -> None:
         """Do nothing: a join needs no value."""
-
-    def cancel(self, nodes: Sequence[int]) -> None:
-        """Do nothing: nothing runs."""
 
     def spell(self, parts: Sequence[str | Hole]) -> str:
         """Give a real str with a sentinel for each hole."""
@@ -138,18 +163,20 @@ class Tracing:
         self.tape.is_stopped = True
 
     def split(self, text: str) -> list[str | Hole]:
-        """Give the text and the holes of a str that may have sentinels in it."""
+        """Give the text and the holes of a str that is appended, and may have sentinels in it."""
+        pieces = self._split(text)
+        if len(pieces) > 1:
+            statement = next(iter(under_way(self._base)), None)
+            for piece in pieces:
+                if isinstance(piece, _Spelled):
+                    piece.append_in(statement)
+        return [piece if isinstance(piece, str) else piece.hole for piece in pieces]
+
+    def _split(self, text: str) -> list[str | _Spelled]:
         if _OPEN not in text:
             return [text]
-        pieces: list[str | Hole] = []
-        for i, piece in enumerate(self._sentinel.split(text)):
-            if i % 2 == 0:
-                pieces.append(piece)
-            else:
-                spelled = self._spelled[int(piece)]
-                spelled.is_used = True
-                pieces.append(spelled.hole)
-        return pieces
+        pieces = self._sentinel.split(text)
+        return [self._spelled[int(p)] if i % 2 else p for i, p in enumerate(pieces)]
 
     def take_result(self, result: object) -> None:
         """Count what the body returns as used: a run hands it to the caller as it is."""
@@ -161,7 +188,9 @@ class Tracing:
                 continue
             seen.add(id(item))
             if issubclass(kind, str):
-                self.split(cast(str, item))
+                for piece in self._split(cast(str, item)):
+                    if isinstance(piece, _Spelled):
+                        piece.give_back()
             elif issubclass(kind, list | tuple | set):
                 pending += cast(Iterable[object], item)
             elif issubclass(kind, dict):
@@ -170,24 +199,31 @@ class Tracing:
                 pending += [getattr(item, field.name) for field in fields(kind)]
 
     @property
-    def lost(self) -> _Spelled | None:
+    def has_escaped(self) -> bool:
+        """Say whether Python may have read a str with a hole in it."""
+        return any(spelled.is_kept or not spelled.is_used for spelled in self._spelled)
+
+    @property
+    def _lost(self) -> _Spelled | None:
         """Give the first hole in a str that neither was appended nor returned."""
         return next((spelled for spelled in self._spelled if not spelled.is_used), None)
 
     def graph(self, program: str, inputs: tuple[str, ...]) -> Graph:
         """Give what was recorded, up to where it can be trusted."""
         nodes, forks, reads, end = self.tape.nodes, self.tape.forks, self.reads, self._end
-        lost = self.lost
+        lost = self._lost
         # A str that was under way when the trace ended is not lost: the end came first.
         if lost is not None and not (end is not None and lost.num_nodes == len(nodes)):
             nodes, forks = nodes[: lost.num_nodes], forks[: lost.num_forks]
             reads = [r for r in reads if r.num_nodes <= len(nodes) and r.hole != lost.hole]
             end = Break(lost.where, lost.hole.name, _LOST)
+        kept = [s for s in self._spelled if s.is_kept and s.num_nodes <= len(nodes)]
         breaks = [Break(read.hole.where, read.hole.name, _INTO_TEXT) for read in reads]
+        breaks += [Break(spelled.where, spelled.hole.name, _KEPT) for spelled in kept]
         breaks = list(dict.fromkeys(breaks))  # one a line, however often a loop passes it
         if end is not None:
             breaks.append(end)
-        return Graph(program, nodes, tuple(breaks), end is None, inputs, forks)
+        return Graph(program, nodes, tuple(breaks), end is None and not kept, inputs, forks)
 
     def _name(self, node: int) -> str:
         op = self.tape.node(node).op
@@ -195,7 +231,9 @@ class Tracing:
         return op.name or ""
 
     def _spell(self, hole: Hole) -> str:
-        self._spelled.append(_Spelled(hole, caller(), len(self.tape), len(self.tape.forks)))
+        num_nodes, num_forks = len(self.tape), len(self.tape.forks)
+        formed = under_way(self._base)
+        self._spelled.append(_Spelled(hole, caller(), num_nodes, num_forks, formed))
         return f"{_OPEN}{self._nonce}:{len(self._spelled) - 1}{_CLOSE}"
 
 

@@ -17,7 +17,7 @@ _PYTHON = os.path.dirname(os.__file__) + os.sep
 def caller() -> Where | None:
     """Give the source line that called into plait; None if no frame is the author's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_authors(frame.f_code.co_filename):
+    while frame is not None and not is_authors(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else Where(frame.f_code.co_filename, frame.f_lineno)
 
@@ -27,7 +27,7 @@ def raised_at(trace: TracebackType | None) -> Where | None:
     found: Where | None = None
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
-        if _is_authors(filename):
+        if is_authors(filename):
             found = Where(filename, trace.tb_lineno)
         trace = trace.tb_next
     return found
@@ -38,7 +38,7 @@ def suspended_at(coroutine: Coroutine[object, None, object] | None) -> Where | N
     found: Where | None = None
     while isinstance(coroutine, CoroutineType):
         frame = coroutine.cr_frame
-        if frame is not None and _is_authors(frame.f_code.co_filename):
+        if frame is not None and is_authors(frame.f_code.co_filename):
             found = Where(frame.f_code.co_filename, frame.f_lineno)
         coroutine = coroutine.cr_await
     return found
@@ -50,7 +50,8 @@ def place() -> str:
     return "" if where is None else f"{where}: "
 
 
-def _is_authors(filename: str) -> bool:
+def is_authors(filename: str) -> bool:
+    """Say whether code of this file is the author's: neither plait's nor Python's own."""
     if filename.startswith(_OWN) or filename.startswith("<frozen "):
         return False
     return not filename.startswith(_PYTHON) or "site-packages" in filename

@@ -27,7 +27,6 @@ from .lang.errors import (
     GraphError,
     InvalidArgument,
     ModelError,
-    NeedsValue,
     NodeError,
     NotSupported,
     PlaitError,
@@ -62,7 +61,6 @@ __all__ = [
     "InvalidArgument",
     "Joined",
     "ModelError",
-    "NeedsValue",
     "NodeError",
     "NodeMeta",
     "NodeUsage",
@@ -121,16 +119,26 @@ def connect(endpoint: str, *, keys: str | None = None) -> Backend:
     return RemoteBackend(endpoint, keys=keys)
 
 
-def scripted(script: Callable[[str], str | Mapping[str, float]], **engine: object) -> Backend:
+def scripted(
+    script: Callable[[str], str | Mapping[str, float]],
+    *,
+    template: str | None = "default",
+    adds_bos: bool = False,
+    **engine: object,
+) -> Backend:
     """Give a stand-in model that says what `script` answers to the text so far.
 
     A str is what it says before it ends; a mapping gives the probabilities of the next
-    character. Deterministic and fast: for tests of programs. `engine` are the options of
-    `ScriptedBackend`.
+    character. Deterministic and fast: for tests of programs. `template` is "default" for
+    ChatML, another Jinja template, or None for a model without roles. `engine` are the
+    fields of `EngineConfig`.
+
+    Raises: InvalidArgument, for an engine option too.
     """
+    config = _engine_config(engine)
     from .interpreter.backends.scripted import ScriptedBackend
 
-    return ScriptedBackend(script, **engine)  # type: ignore[arg-type]  # it checks them itself
+    return ScriptedBackend(script, config, template=template, adds_bos=adds_bos)
 
 
 def _engine_config(options: Mapping[str, object]) -> EngineConfig:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .cli import graph, models, pull, run, serve
+from .cli import graph, keys, models, pull, run, serve
 from .lang.errors import (
     BackendError,
     InvalidArgument,
@@ -19,9 +19,9 @@ from .lang.errors import (
 )
 from .lang.graph import Where
 from .lang.where import raised_at
-from .runtime.errors import LinkError, ModelLoadError, RequestError
+from .runtime.errors import EngineDied, LinkError, ModelLoadError, RequestError
 
-KNOWN_ERRORS = (PlaitError, RequestError, ModelLoadError, LinkError)
+KNOWN_ERRORS = (PlaitError, RequestError, ModelLoadError, LinkError, EngineDied)
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for module in (run, serve, pull, graph, models):
+    for module in (run, serve, pull, graph, models, keys):
         name = module.__name__.rsplit(".", 1)[-1]
         summary = (module.__doc__ or "").splitlines()[0]
         sub = commands.add_parser(
@@ -95,11 +95,11 @@ def _report(error: Exception, words: Sequence[str]) -> int:
     text = str(error) if is_known else f"{type(error).__name__}: {error}"
     where = _where(error)
     if where is None or isinstance(error, UsageError):
-        hint = "" if is_known or isinstance(error, OSError) else " (--debug shows where)"
-        text = f"plait: {' '.join(text.split())}{hint}"
+        text = f"plait: {' '.join(text.split())}"
     elif not re.match(r"[^\s:]+\.py:\d+: ", text):
         text = f"{where}: {text}"
-    print(text, file=sys.stderr)
+    hint = "" if is_known or isinstance(error, OSError) else " (--debug shows the traceback)"
+    print(f"{text}{hint}", file=sys.stderr)
     is_usage = isinstance(error, UsageError) or (
         isinstance(error, InvalidArgument) and where is None
     )

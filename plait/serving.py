@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, cast
 from .interpreter.backends.process import FAILED_PREFIX
 from .lang.errors import UsageError
 from .runtime.config import EngineConfig
-from .runtime.errors import ModelLoadError
+from .runtime.errors import EngineDied, ModelLoadError
 from .runtime.serve import lifetime
 from .runtime.serve.endpoint import Listener, listen
 
 if TYPE_CHECKING:
     from .runtime.model.interface import Model
     from .runtime.model.scripted import Script
-
-SCRIPTED_CONTEXT = 8192  # tokens
 
 
 def serve(
@@ -39,7 +37,7 @@ def serve(
     The socket is bound before the model loads: a path or port in use is found at once.
     `model` None is $PLAIT_MODEL, else the default model.
 
-    Raises: LinkError, ModelLoadError, UsageError.
+    Raises: LinkError, ModelLoadError, UsageError, EngineDied.
     """
     with contextlib.ExitStack() as stack:
         lifetime.stop_while_starting()
@@ -68,7 +66,13 @@ async def _serve(listener: Listener, model: Model, config: EngineConfig) -> None
     def post(call: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(call)
 
-    engine = EngineThread(model, config)
+    deaths: list[EngineDied] = []
+
+    def on_death(error: EngineDied) -> None:
+        deaths.append(error)
+        post(lambda: worker.stop(str(error)))
+
+    engine = EngineThread(model, config, on_death=on_death)
     try:
         worker = Worker(listener, GraphService(engine, post))
         lifetime.stop_by(worker.stop)
@@ -76,6 +80,8 @@ async def _serve(listener: Listener, model: Model, config: EngineConfig) -> None
         await worker.run()
     finally:
         engine.close()  # before the loop closes: its outputs come to it
+    if deaths:
+        raise deaths[0]
 
 
 def _loaded(model: str | None, config: EngineConfig) -> Model:
@@ -90,19 +96,12 @@ def _loaded(model: str | None, config: EngineConfig) -> Model:
 
 def _scripted(target: str, config: EngineConfig) -> Model:
     from .cli.target import load_attribute
-    from .runtime.model.scripted import scripted_model
+    from .interpreter.backends.scripted import configured_model
 
     script = load_attribute(target)
     if not callable(script):
         raise UsageError(f"--scripted {target}: not a function")
-    max_context = config.max_context or SCRIPTED_CONTEXT
-    num_tokens = config.kv_cache_tokens or 4 * max_context
-    return scripted_model(
-        cast("Script", script),
-        block_size=config.block_size,
-        num_blocks=-(-num_tokens // config.block_size),
-        max_context=max_context,
-    )
+    return configured_model(cast("Script", script), config)
 
 
 def _tidy(listen_at: str | None) -> None:

@@ -26,7 +26,7 @@ def check_engine(pool: BlockPool, cache: RadixCache, sequences: Iterable[Sequenc
             raise InvariantError(f"{node} is still planned after its step")
     in_tree = refs.copy()
     for sequence in live:
-        refs[sequence.blocks.view] += 1
+        refs[sequence.block_table.view] += 1
     wrong = np.flatnonzero(refs != pool.refs)
     if len(wrong):
         raise InvariantError(f"blocks {wrong.tolist()} have another count than their users")

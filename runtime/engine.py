@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 import torch
 
@@ -12,7 +13,7 @@ from .audit import check_engine
 from .cache.blocks import BlockPool
 from .cache.radix import RadixCache
 from .config import EngineConfig
-from .errors import InvariantError, RequestError
+from .errors import InvariantError, RequestError, as_request_error
 from .generation import Generation
 from .grammar.spec import CompiledGrammar
 from .job import Job
@@ -42,7 +43,7 @@ class Engine:
         self._counters = Counters()
         tokenizer = model.tokenizer
         control_ids = set(tokenizer.control_tokens.values()) | tokenizer.eos_token_ids
-        self._ready: list[Output] = []  # of requests that ended before they could run
+        self._outputs: list[Output] = []  # not given yet; kept over a step that breaks
         self._absent_ids = frozenset(
             i
             for i, data in enumerate(tokenizer.token_bytes)
@@ -53,7 +54,7 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """True if a step would do something."""
-        return bool(self._jobs or self._ready)
+        return bool(self._jobs or self._outputs)
 
     def add(self, request: Request | ScoreRequest, grammar: CompiledGrammar | None = None) -> None:
         """Accept a request. Raises: RequestError if it is refused; then it gets no Output."""
@@ -68,7 +69,7 @@ class Engine:
         self._jobs[request.id] = job
         self._num_queued += 1
         if isinstance(request, Request) and self.gate.max_output(request) == 0:
-            self._ready.append(self._end(job, "", "length"))
+            self._end(job, "", "length")
         else:
             self._scheduler.waiting.extend(sequences)
 
@@ -81,36 +82,37 @@ class Engine:
 
     def step(self) -> list[Output]:
         """Schedule, run, commit. Raises nothing for a user's fault or a failing model."""
-        outputs = [*self._ready, *self._apply_aborts()]
-        self._ready = []
+        self._apply_aborts()
         plan = self._scheduler.schedule()
-        self._counters.preemptions += len(plan.preempted)
+        self._counters.num_preemptions += len(plan.preempted)
         if plan.stuck is not None:
             message = _NO_BLOCKS.format(self.gate.pool_tokens)
             job = self._jobs[plan.stuck.request_id]
-            outputs.append(self._fail(job, RequestError("pool_exceeded", message)))
+            self._fail(job, RequestError("pool_exceeded", message))
         elif plan.chunks:
             self._note_start(plan)
-            outputs.extend(self._run(plan))
+            self._run(plan)
         elif self._jobs:
             raise InvariantError(f"{len(self._jobs)} requests wait and none can start")
-        return outputs
+        return self._take_outputs()
 
     def fail_all(self, error: RequestError) -> list[Output]:
-        """End every live request with `error`, and start afresh with an empty cache."""
+        """End every live request with `error`, and start afresh with an empty cache.
+
+        What a step that raised had brought comes first.
+        """
         now_s = self._clock()
-        outputs = [*self._ready, *(j.failure(error, now_s) for j in self._jobs.values())]
-        self._ready = []
-        self._counters.failed += len(self._jobs)
+        self._outputs.extend(job.failure(error, now_s) for job in self._jobs.values())
+        self._counters.num_failed += len(self._jobs)
         self._start()
-        return outputs
+        return self._take_outputs()
 
     def repair(self) -> bool:
         """With nothing running, set blocks right that were lost; True if there were any."""
         num_held = self._pool.num_blocks - self._pool.num_free - self._cache.num_blocks
         if self._jobs or (num_held == 0 and self._cache.num_locked == 0):
             return False
-        self._counters.repairs += 1
+        self._counters.num_repairs += 1
         self._start()
         return True
 
@@ -120,37 +122,28 @@ class Engine:
             raise RequestError("invalid_request", f"{len(self._jobs)} requests run; try later")
         self._cache.reset()
 
-    def peek(self, request: Request) -> int:
-        """Count the prompt's tokens that are in the cache now; changes nothing."""
-        return self._cache.peek(f"{self.model.digest}/{request.namespace}", request.prompt)
-
     def stats(self) -> EngineStats:
         """Give a snapshot of the counters."""
-        c, free, cached = self._counters, self._pool.num_free, self._cache.num_blocks
+        free, cached = self._pool.num_free, self._cache.num_blocks
         return EngineStats(
-            running=len(self._scheduler.running),
-            waiting=len(self._scheduler.waiting),
+            num_running=len(self._scheduler.running),
+            num_waiting=len(self._scheduler.waiting),
             num_blocks=self._pool.num_blocks,
-            free_blocks=free,
-            cached_blocks=cached,
-            locked_blocks=self._cache.num_locked,
-            held_blocks=self._pool.num_blocks - free - cached,
-            steps=c.steps,
-            preemptions=c.preemptions,
-            prompt_tokens=c.prompt_tokens,
-            cached_tokens=c.cached_tokens,
-            computed_tokens=c.computed_tokens,
-            output_tokens=c.output_tokens,
-            finished=c.finished,
-            failed=c.failed,
-            aborted=c.aborted,
-            repairs=c.repairs,
+            num_free_blocks=free,
+            num_cached_blocks=cached,
+            num_locked_blocks=self._cache.num_locked,
+            num_held_blocks=self._pool.num_blocks - free - cached,
+            **asdict(self._counters),
         )
 
     def check(self) -> None:
         """Raise InvariantError unless every block and lock is accounted for. O(pool)."""
         sequences = [s for job in self._jobs.values() for s in job.sequences]
         check_engine(self._pool, self._cache, sequences)
+
+    def _take_outputs(self) -> list[Output]:
+        outputs, self._outputs = self._outputs, []
+        return outputs
 
     def _start(self) -> None:
         limits = self.model.runner.limits
@@ -169,11 +162,12 @@ class Engine:
         room, width = self.gate.max_output(request), self.model.runner.limits.logits_width
         return Generation(request, self.model.tokenizer, grammar, room, width)
 
-    def _apply_aborts(self) -> list[Output]:
+    def _apply_aborts(self) -> None:
         """End the requests that were cancelled since the last step: the only place that does."""
         aborted, self._aborted = self._aborted, []
-        live = [job for job in aborted if self._jobs.get(job.request.id) is job]
-        return [self._fail(job, RequestError("cancelled", "cancelled")) for job in live]
+        for job in aborted:
+            if self._jobs.get(job.request.id) is job:
+                self._fail(job, RequestError("cancelled", "cancelled"))
 
     def _note_start(self, plan: Plan) -> None:
         now_s = self._clock()
@@ -183,27 +177,26 @@ class Engine:
                 job.started_s = now_s
                 self._num_queued -= 1
 
-    def _run(self, plan: Plan) -> list[Output]:
-        """Run the model on the plan; give what the step brought."""
-        self._counters.steps += 1
+    def _run(self, plan: Plan) -> None:
+        """Run the model on the plan, and take what the step brought."""
+        self._counters.num_steps += 1
         try:
             logits = self.model.runner.run(to_batch(plan, self._cache.block_size))
         except Exception as e:
-            outputs = self._fail_chunks(plan, e)
+            self._fail_chunks(plan, e)
             self._scheduler.fail(plan)
-            return outputs
+            return
         self._scheduler.commit(plan)
-        self._counters.computed_tokens += sum(c.end - c.start for c in plan.chunks)
-        return self._commit(plan, logits)
+        self._counters.num_computed_tokens += sum(c.end - c.start for c in plan.chunks)
+        self._commit(plan, logits)
 
-    def _fail_chunks(self, plan: Plan, cause: Exception) -> list[Output]:
+    def _fail_chunks(self, plan: Plan, cause: Exception) -> None:
         error = RequestError("internal", f"the model failed: {type(cause).__name__}: {cause}")
-        ids = dict.fromkeys(chunk.sequence.request_id for chunk in plan.chunks)
-        return [self._fail(self._jobs[i], error, is_kept=False) for i in ids]
+        for request_id in dict.fromkeys(chunk.sequence.request_id for chunk in plan.chunks):
+            self._fail(self._jobs[request_id], error, is_kept=False)
 
-    def _commit(self, plan: Plan, logits: torch.Tensor) -> list[Output]:
+    def _commit(self, plan: Plan, logits: torch.Tensor) -> None:
         """Hand each chunk its rows of the logits."""
-        outputs: list[Output] = []
         draws: list[tuple[Job, Generation, int]] = []
         row = 0
         for chunk in plan.chunks:
@@ -211,39 +204,40 @@ class Engine:
             job = self._jobs.get(chunk.sequence.request_id)  # gone if another of its texts failed
             if job is not None and num_rows:
                 if job.generation is None:
-                    outputs.extend(self._score(job, chunk, logits[row : row + num_rows]))
+                    self._score(job, chunk, logits[row : row + num_rows])
                 else:
                     draws.append((job, job.generation, row))
             row += num_rows
-        return outputs + self._draw(draws, logits)
+        self._draw(draws, logits)
 
-    def _score(self, job: Job, chunk: Chunk, logits: torch.Tensor) -> list[Output]:
+    def _score(self, job: Job, chunk: Chunk, logits: torch.Tensor) -> None:
         """Note the log-probabilities of one text; give the answer once all texts are done."""
         sequence = chunk.sequence
         targets = sequence.tokens.view[sequence.num_reusable + 1 : chunk.end + 1].tolist()
         try:
             found = gather_logprobs(logits, targets, self.model.tokenizer.vocab_size)
         except RequestError as e:
-            return [self._fail(job, e)]
+            self._fail(job, e)
+            return
         sequence.logprobs.extend(found)
         if chunk.end < sequence.num_needed:
-            return []
+            return
         self._scheduler.release(sequence)
         job.num_open -= 1
-        return [] if job.num_open else [self._end(job, "", "stop")]
+        if not job.num_open:
+            self._end(job, "", "stop")
 
-    def _draw(self, draws: list[tuple[Job, Generation, int]], logits: torch.Tensor) -> list[Output]:
+    def _draw(self, draws: list[tuple[Job, Generation, int]], logits: torch.Tensor) -> None:
         """Draw a token for each generation that is up to date."""
         tokenizer = self.model.tokenizer
-        outputs: list[Output] = []
         able: list[tuple[Job, Generation, int]] = []
         rows: list[SampleRow] = []
         for job, generation, row in draws:
             try:
                 rows.append(generation.row())
                 able.append((job, generation, row))
-            except RequestError as e:  # its mask costs more than the budget allows
-                outputs.append(self._fail(job, e))
+            except Exception as e:  # a mask over its budget, or a bug in a grammar
+                self._fail(job, as_request_error(e))
         drawn = sample(
             logits[[row for _, _, row in able]],
             rows,
@@ -253,48 +247,50 @@ class Engine:
         )
         for (job, generation, _), result in zip(able, drawn, strict=True):
             if isinstance(result, RequestError):
-                outputs.append(self._fail(job, result))
+                self._fail(job, result)
             else:
-                outputs.extend(self._advance(job, generation, result.token_id))
-        return outputs
+                self._advance(job, generation, result)
 
-    def _advance(self, job: Job, generation: Generation, token_id: int) -> list[Output]:
+    def _advance(self, job: Job, generation: Generation, token_id: int) -> None:
         """Let an output take its next token."""
         if job.answered_s is None:
             job.answered_s = self._clock()
         try:
             progress = generation.accept(token_id)
-        except RequestError as e:
-            return [self._fail(job, e)]
-        self._counters.output_tokens += 1
+        except Exception as e:  # a bug in a grammar is no other request's affair
+            self._fail(job, as_request_error(e))
+            return
+        self._counters.num_output_tokens += 1
         if progress.finish_reason is not None:
-            return [self._end(job, progress.text, progress.finish_reason)]
+            self._end(job, progress.text, progress.finish_reason)
+            return
         job.sequences[0].tokens.extend((token_id,))
-        return [Output(job.request.id, text=progress.text)] if progress.text else []
+        if progress.text:
+            self._outputs.append(Output(job.request.id, text=progress.text))
 
-    def _end(self, job: Job, text: str, reason: FinishReason) -> Output:
+    def _end(self, job: Job, text: str, reason: FinishReason) -> None:
         """Close a request that ended well."""
         self._close(job, is_kept=True)
-        self._counters.finished += 1
-        return job.answer(text, reason, self._clock())
+        self._counters.num_finished += 1
+        self._outputs.append(job.answer(text, reason, self._clock()))
 
-    def _fail(self, job: Job, error: RequestError, *, is_kept: bool = True) -> Output:
+    def _fail(self, job: Job, error: RequestError, *, is_kept: bool = True) -> None:
         """Close a request that failed or was cancelled."""
         self._close(job, is_kept=is_kept)
         if error.code == "cancelled":
-            self._counters.aborted += 1
+            self._counters.num_aborted += 1
         else:
-            self._counters.failed += 1
-        return job.failure(error, self._clock())
+            self._counters.num_failed += 1
+        self._outputs.append(job.failure(error, self._clock()))
 
     def _close(self, job: Job, *, is_kept: bool) -> None:
         """Give back all that a request holds: the only place that does."""
-        del self._jobs[job.request.id]
         for sequence in job.sequences:
             self._scheduler.release(sequence, is_kept=is_kept)
+        del self._jobs[job.request.id]
         if job.started_s is None:
             self._num_queued -= 1
             return
         usage = job.usage(self._clock())
-        self._counters.prompt_tokens += usage.prompt_tokens
-        self._counters.cached_tokens += usage.cached_tokens
+        self._counters.num_prompt_tokens += usage.prompt_tokens
+        self._counters.num_cached_tokens += usage.cached_tokens

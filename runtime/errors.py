@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal, TypeAlias
+
+_log = logging.getLogger(__name__)
 
 RequestCode: TypeAlias = Literal[
     "invalid_request",  # a field without meaning
@@ -38,5 +41,17 @@ class LinkError(Exception):
     """The peer on a socket cannot be reached, speaks another version, or is gone."""
 
 
+class EngineDied(Exception):
+    """The engine's thread ended by a bug of ours: nothing can be served any more."""
+
+
 class InvariantError(Exception):
     """One of the runtime's own invariants is broken: a bug of ours, never a user's fault."""
+
+
+def as_request_error(error: Exception) -> RequestError:
+    """Give the error of a request that `error` ended; what is a bug of ours is logged."""
+    if isinstance(error, RequestError):
+        return error
+    _log.error("a request met a bug", exc_info=error)
+    return RequestError("internal", f"{type(error).__name__}: {error}")

@@ -16,11 +16,10 @@ from .text import TextStream
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one token did. `is_kept` is False for an end token, which is no part of the output."""
+    """What one token did: the text that is now safe to show, and whether the output is over."""
 
     text: str
     finish_reason: FinishReason | None
-    is_kept: bool = True
 
 
 class Generation:
@@ -66,7 +65,7 @@ class Generation:
         """Take the token that was drawn. Raises: RequestError if the grammar refuses it."""
         self.num_tokens += 1
         if token_id in self._eos_ids and not self._request.sampling.ignore_eos:
-            return Progress(self.stream.finish(), "stop", is_kept=False)
+            return Progress(self.stream.finish(), "stop")
         if self._matcher is not None and not self._matcher.accept(token_id):
             raise RequestError("internal", f"the grammar masked token {token_id} and it was drawn")
         self._tokens.append(token_id)

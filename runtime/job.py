@@ -43,7 +43,7 @@ class Job:
         answered = now_s if self.answered_s is None else self.answered_s
         return Usage(
             prompt_tokens=self.num_prompt_tokens,
-            cached_tokens=sum(sequence.num_cached for sequence in self.sequences),
+            cached_tokens=sum(sequence.num_cached_tokens for sequence in self.sequences),
             output_tokens=0 if self.generation is None else self.generation.num_tokens,
             queue_s=started - self.arrived_s,
             prefill_s=answered - started,

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from .compiling import CompilerThread, Grammars
 from .config import EngineConfig
 from .engine import Engine
-from .errors import RequestError
+from .errors import EngineDied, RequestError, as_request_error
 from .grammar.compiler import GrammarCompiler
 from .grammar.spec import CompiledGrammar
 from .grammar.vocabulary import Vocabulary
@@ -33,11 +33,16 @@ class EngineThread:
     """An engine on its own thread. Every method is thread-safe and returns at once.
 
     Each submitted request gets exactly one terminal Output, whatever happens. Grammars
-    compile on another thread; a request that waits for its own holds up nobody.
+    compile on another thread; a request that waits for its own holds up nobody. `on_death`
+    is called on the engine's thread if a bug of ours ends that, after each request got its end.
     """
 
     def __init__(
-        self, model: Model, config: EngineConfig, grammars: Grammars | None = None
+        self,
+        model: Model,
+        config: EngineConfig,
+        grammars: Grammars | None = None,
+        on_death: Callable[[EngineDied], None] | None = None,
     ) -> None:
         self.model = model
         self._engine = Engine(model, config)
@@ -46,10 +51,13 @@ class EngineThread:
         self._wake = threading.Condition()
         self._commands: deque[_Command] = deque()
         self._is_closing = False
+        self._end = RequestError("cancelled", "the engine is closed")  # for what comes too late
+        self._is_dead = False
+        self._on_death = on_death
         self._sinks: dict[str, Sink] = {}  # of live requests
         self._compiling: dict[str, Request] = {}
         self._num_faults = 0
-        self._thread = threading.Thread(target=self._loop, name="plait-engine", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="plait-engine", daemon=True)
         self._thread.start()
 
     def submit(self, request: Request | ScoreRequest, sink: Sink) -> None:
@@ -59,7 +67,7 @@ class EngineThread:
         After `close`, that Output comes at once, on the caller's thread.
         """
         if not self._post(lambda: self._submit(request, sink)):
-            self._give(sink, _refusal(request.id, _closed()))
+            self._give(sink, _refusal(request.id, self._end))
 
     def abort(self, request_id: str) -> None:
         """Cancel a request. Idempotent; of one that is unknown or over, do nothing."""
@@ -92,23 +100,43 @@ class EngineThread:
             self._wake.notify()
             return True
 
+    def _run(self) -> None:
+        """Be the engine's thread; whatever ends it, no request is left without its end."""
+        try:
+            self._loop()
+        except BaseException as e:
+            _log.critical("the engine's thread died", exc_info=e)
+            death = EngineDied(f"the engine died: {type(e).__name__}: {e}")
+            death.__cause__ = e
+            self._die(RequestError("internal", str(death)))
+            if self._on_death is not None:
+                self._on_death(death)
+
+    def _die(self, error: RequestError) -> None:
+        self._end, self._is_dead = error, True
+        with self._wake:
+            self._is_closing = True  # so no command comes after those that are there
+        self._end_all()
+        while self._commands:
+            self._commands.popleft()()  # each submit among them is refused
+
     def _loop(self) -> None:
         while self._next_commands():
             if self._engine.has_work:
                 self._step()
             elif self._engine.repair():
                 _log.error("KV blocks were lost; the pool was rebuilt while nothing ran")
-        self._cancel_all()
+        self._deliver(self._engine.fail_all(self._end))
+        self._end_all()
 
     def _next_commands(self) -> bool:
         """Sleep until there is something to do, and do the commands; False to stop."""
         with self._wake:
             while not (self._commands or self._engine.has_work or self._is_closing):
                 self._wake.wait()
-            commands, self._commands = self._commands, deque()
-            is_closing = self._is_closing
-        for command in commands:
-            command()
+            num_commands, is_closing = len(self._commands), self._is_closing
+        for _ in range(num_commands):
+            self._commands.popleft()()
         return not is_closing
 
     def _step(self) -> None:
@@ -130,11 +158,13 @@ class EngineThread:
                 self._engine.gate.sequences(request)  # refuse before compiling for nothing
                 self._compile(request)
         except Exception as e:
-            self._give(sink, _refusal(request.id, _as_request_error(e)))
+            self._give(sink, _refusal(request.id, as_request_error(e)))
         else:
             self._sinks[request.id] = sink
 
     def _check_new(self, request: Request | ScoreRequest) -> None:
+        if self._is_dead:
+            raise self._end
         if request.id in self._sinks:
             raise RequestError("duplicate_id", f"request {request.id!r} is still running")
         if len(self._compiling) >= self._max_waiting:
@@ -159,12 +189,12 @@ class EngineThread:
                 raise result
             self._engine.add(request, result)
         except Exception as e:
-            self._deliver([_refusal(request.id, _as_request_error(e))])
+            self._deliver([_refusal(request.id, as_request_error(e))])
 
     def _abort(self, request_id: str) -> None:
         if self._compiling.pop(request_id, None) is not None:
             self._deliver([_refusal(request_id, RequestError("cancelled", "cancelled"))])
-        else:
+        elif not self._is_dead:
             self._engine.abort(request_id)
 
     def _deliver(self, outputs: Sequence[Output]) -> None:
@@ -182,9 +212,8 @@ class EngineThread:
         except Exception:
             _log.exception("the sink of request %r raised", output.request_id)
 
-    def _cancel_all(self) -> None:
-        self._deliver(self._engine.fail_all(_closed()))
-        self._deliver([_refusal(i, _closed()) for i in list(self._sinks)])
+    def _end_all(self) -> None:
+        self._deliver([_refusal(i, self._end) for i in list(self._sinks)])
         self._compiling.clear()
 
 
@@ -192,17 +221,6 @@ def _default_grammars(model: Model, config: EngineConfig) -> Grammars:
     tokenizer, width = model.tokenizer, model.runner.limits.logits_width
     vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids, width)
     return GrammarCompiler(vocabulary, config.grammar_timeout_s, config.grammar_max_states)
-
-
-def _closed() -> RequestError:
-    return RequestError("cancelled", "the engine is closed")
-
-
-def _as_request_error(error: Exception) -> RequestError:
-    if isinstance(error, RequestError):
-        return error
-    _log.error("a request could not be added", exc_info=error)
-    return RequestError("internal", f"{type(error).__name__}: {error}")
 
 
 def _refusal(request_id: str, error: RequestError) -> Output:

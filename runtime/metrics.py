@@ -9,40 +9,40 @@ from dataclasses import dataclass
 class Counters:
     """Totals since the engine started. The engine owns and changes them."""
 
-    steps: int = 0
-    preemptions: int = 0
-    prompt_tokens: int = 0  # of requests that ended or began to run
-    cached_tokens: int = 0
-    computed_tokens: int = 0
-    output_tokens: int = 0
-    finished: int = 0
-    failed: int = 0
-    aborted: int = 0
-    repairs: int = 0
+    num_steps: int = 0
+    num_preemptions: int = 0
+    num_prompt_tokens: int = 0  # of requests that ended or began to run
+    num_cached_tokens: int = 0
+    num_computed_tokens: int = 0
+    num_output_tokens: int = 0
+    num_finished: int = 0
+    num_failed: int = 0
+    num_aborted: int = 0
+    num_repairs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """A snapshot. `running` and `waiting` count sequences; the totals begin at the start.
+    """A snapshot. `num_running` and `num_waiting` count sequences; the totals begin at the start.
 
-    `free_blocks` + `cached_blocks` + `held_blocks` is `num_blocks`; `locked_blocks` of the
-    cached ones are in use. `computed_tokens` counts all tokens that went through the model.
+    Free, cached and held blocks are `num_blocks` together; `num_locked_blocks` of the cached
+    ones are in use. `num_computed_tokens` counts all tokens that went through the model.
     """
 
-    running: int
-    waiting: int
+    num_running: int
+    num_waiting: int
     num_blocks: int
-    free_blocks: int
-    cached_blocks: int
-    locked_blocks: int
-    held_blocks: int
-    steps: int
-    preemptions: int
-    prompt_tokens: int
-    cached_tokens: int
-    computed_tokens: int
-    output_tokens: int
-    finished: int
-    failed: int
-    aborted: int
-    repairs: int
+    num_free_blocks: int
+    num_cached_blocks: int
+    num_locked_blocks: int
+    num_held_blocks: int
+    num_steps: int
+    num_preemptions: int
+    num_prompt_tokens: int
+    num_cached_tokens: int
+    num_computed_tokens: int
+    num_output_tokens: int
+    num_finished: int
+    num_failed: int
+    num_aborted: int
+    num_repairs: int

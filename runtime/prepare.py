@@ -38,13 +38,13 @@ def wanted(chunk: Chunk) -> range:
 
 
 def _slots(chunk: Chunk, positions: Int32, block_size: int) -> Int64:
-    blocks = chunk.sequence.blocks.view[positions // block_size].astype(np.int64)
+    blocks = chunk.sequence.block_table.view[positions // block_size].astype(np.int64)
     slots: Int64 = blocks * block_size + positions % block_size
     return slots
 
 
 def _tables(chunks: list[Chunk]) -> Int32:
-    tables = np.zeros((len(chunks), max(len(c.sequence.blocks) for c in chunks)), np.int32)
+    tables = np.zeros((len(chunks), max(len(c.sequence.block_table) for c in chunks)), np.int32)
     for row, chunk in zip(tables, chunks, strict=True):
-        row[: len(chunk.sequence.blocks)] = chunk.sequence.blocks.view
+        row[: len(chunk.sequence.block_table)] = chunk.sequence.block_table.view
     return tables

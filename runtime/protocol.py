@@ -114,12 +114,12 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Heartbeat(Message, frozen=True, tag="heartbeat"):
-    """Say that the worker lives; a `steps` that stands still tells of a stuck engine."""
+    """Say that the worker lives; a `num_steps` that stands still tells of a stuck engine."""
 
     epoch: Word
-    steps: Count
-    running: Count
-    waiting: Count
+    num_steps: Count
+    num_running: Count
+    num_waiting: Count
 
 
 class Bye(Message, frozen=True, tag="bye"):

@@ -41,15 +41,6 @@ class SampleRow:
     position: int
     mask: Bitmask | None = None
     forbid_eos: bool = False
-    wants_logprob: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A token, and its log-probability under the raw model (before temperature and mask)."""
-
-    token_id: int
-    logprob: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +73,7 @@ def sample(
     vocab_size: int,
     eos_ids: Collection[int],
     absent_ids: Collection[int] = frozenset(),
-) -> list[Drawn | RequestError]:
+) -> list[int | RequestError]:
     """Draw one token for each row of `logits` [r, width >= 1].
 
     `absent_ids` are the ids under `vocab_size` that have no token at all; they and ids
@@ -131,7 +122,7 @@ def uniform(seed: int, position: int) -> float:
 
 def _draw_row(
     logits: torch.Tensor, row: SampleRow, ids: _Vocabulary, peak: float, favourite: int
-) -> Drawn | RequestError:
+) -> int | RequestError:
     """Draw one row; `peak` and `favourite` are its largest logit and that one's id."""
     if not np.isfinite(peak):
         message = (
@@ -141,7 +132,7 @@ def _draw_row(
         return RequestError("non_finite_logits", message)
     is_greedy = row.params.temperature < GREEDY_BELOW
     if is_greedy and ids.allows(favourite, row):
-        return Drawn(favourite, _raw_logprob(logits, favourite) if row.wants_logprob else None)
+        return favourite
     values: Float32 = logits.float().cpu().numpy()
     allowed = ids.candidates(row)
     kept = values if allowed is None else values[allowed]
@@ -149,8 +140,7 @@ def _draw_row(
         message = f"no token may follow at step {row.position}: the grammar (or min_tokens) forbids"
         return RequestError("grammar_dead_end", f"{message} every token the model can give")
     index = int(kept.argmax()) if is_greedy else _draw(kept, row)
-    token_id = index if allowed is None else int(allowed[index])
-    return Drawn(token_id, _raw_logprob(logits, token_id) if row.wants_logprob else None)
+    return index if allowed is None else int(allowed[index])
 
 
 def _draw(values: Float32, row: SampleRow) -> int:
@@ -203,10 +193,6 @@ def _pick(weights: Float32, point: float) -> int:
     if index == len(weights):  # rounding: the last that has weight
         index = int(np.flatnonzero(weights)[-1])
     return index
-
-
-def _raw_logprob(logits: torch.Tensor, token_id: int) -> float:
-    return gather_logprobs(logits[None], [token_id], logits.shape[0])[0]
 
 
 def _has_bit(mask: Bitmask, token_id: int) -> bool:

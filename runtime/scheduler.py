@@ -85,7 +85,7 @@ class Scheduler:
     def commit(self, plan: Plan) -> None:
         """Count what was computed, and let later steps share it."""
         for chunk in plan.chunks:
-            chunk.sequence.num_computed = chunk.end
+            chunk.sequence.num_computed_tokens = chunk.end
         self._unpin(plan)
         for sequence, blocks in plan.duplicates:
             self._share(sequence, blocks)
@@ -173,13 +173,13 @@ class Scheduler:
     def _match(self, sequence: Sequence) -> Match | None:
         """Look in the cache for more than the sequence has computed."""
         limit = sequence.num_reusable
-        if not self._is_caching or sequence.num_computed >= limit:
+        if not self._is_caching or sequence.num_computed_tokens >= limit:
             return None
-        match = self._cache.match(sequence.namespace, sequence.tokens.view[:limit])
-        return match if _num_matched(match) > sequence.num_computed else None
+        match = self._cache.match_prefix(sequence.namespace, sequence.tokens.view[:limit])
+        return match if _num_matched(match) > sequence.num_computed_tokens else None
 
     def _sized(self, sequence: Sequence, match: Match | None, budget: int) -> _Fit:
-        start = max(sequence.num_computed, _num_matched(match))
+        start = max(sequence.num_computed_tokens, _num_matched(match))
         return _Fit(start, min(start + budget, sequence.num_needed), match)
 
     def _num_taken(self, sequence: Sequence, match: Match | None, end: int) -> int:
@@ -187,7 +187,7 @@ class Scheduler:
         if match is None:
             return self._num_missing(sequence, end)
         node = match.node if match.partial is None else match.partial.node
-        num_had = max(len(sequence.blocks), len(match.blocks))
+        num_had = max(len(sequence.block_table), len(match.blocks))
         missing = max(0, self._num_blocks(end) - num_had)
         return missing + self._cache.num_newly_locked(node)
 
@@ -197,13 +197,13 @@ class Scheduler:
             self._adopt(sequence, fit.match, plan)
         missing = self._num_missing(sequence, fit.end)
         self._cache.evict(missing - self._pool.num_free)
-        sequence.blocks.extend(self._pool.allocate(missing))
+        sequence.block_table.extend(self._pool.allocate(missing))
         if fit.match is not None:
             self._copy(sequence, fit.match, plan)
             if sequence.num_preemptions == 0:
-                sequence.num_cached += fit.start - sequence.num_computed
+                sequence.num_cached_tokens += fit.start - sequence.num_computed_tokens
         is_last_of_prefill = fit.end == sequence.num_needed and not sequence.is_decoding
-        sequence.num_computed = fit.start
+        sequence.num_computed_tokens = fit.start
         plan.chunks.append(Chunk(sequence, fit.start, fit.end))
         plan.budget -= fit.end - fit.start
         if self._is_caching:
@@ -219,7 +219,7 @@ class Scheduler:
 
     def _share(self, sequence: Sequence, blocks: Int32) -> None:
         """Let a sequence begin with `blocks` of the cache, and drop its own copies of them."""
-        own = sequence.blocks.view[: len(blocks)]
+        own = sequence.block_table.view[: len(blocks)]
         differs = own != blocks[: len(own)]
         added = blocks[len(own) :]
         shared = blocks[: len(own)][differs]
@@ -227,7 +227,7 @@ class Scheduler:
         self._pool.incref(added)
         self._pool.decref(own[differs])
         own[differs] = shared
-        sequence.blocks.extend(added)
+        sequence.block_table.extend(added)
 
     def _copy(self, sequence: Sequence, match: Match, plan: Plan) -> None:
         """Plan the copy of a block that the sequence shares only in part.
@@ -237,8 +237,8 @@ class Scheduler:
         if match.partial is None:
             return
         offsets = range(match.partial.num_tokens)
-        block = int(sequence.blocks.view[len(match.blocks)])
-        for offset in offsets[max(0, sequence.num_computed - match.num_tokens) :]:
+        block = int(sequence.block_table.view[len(match.blocks)])
+        for offset in offsets[max(0, sequence.num_computed_tokens - match.num_tokens) :]:
             source = match.partial.block * self._block_size + offset
             target = block * self._block_size + offset
             plan.copies[target] = plan.copies.get(source, source)
@@ -247,15 +247,15 @@ class Scheduler:
         """Put what this step will compute in the cache, for followers in the same step."""
         if not is_last_of_prefill:
             end -= end % self._block_size
-        if end > sequence.num_published:
+        if end > sequence.num_published_tokens:
             inserted = self._insert(sequence, end, is_written=False)
             self._hold(sequence, inserted.node)
-            sequence.num_published = end
-            if (inserted.blocks != sequence.blocks.view[: len(inserted.blocks)]).any():
+            sequence.num_published_tokens = end
+            if (inserted.blocks != sequence.block_table.view[: len(inserted.blocks)]).any():
                 plan.duplicates.append((sequence, inserted.blocks))
 
     def _insert(self, sequence: Sequence, end: int, *, is_written: bool) -> Inserted:
-        blocks: Int32 = sequence.blocks.view[: self._num_blocks(end)]
+        blocks: Int32 = sequence.block_table.view[: self._num_blocks(end)]
         tokens = sequence.tokens.view[:end]
         return self._cache.insert(sequence.namespace, tokens, blocks, is_written=is_written)
 
@@ -269,18 +269,18 @@ class Scheduler:
 
     def _free(self, sequence: Sequence, is_kept: bool) -> None:
         """Drop a sequence's lock and its references; what it had computed counts no more."""
-        is_kept = is_kept and self._is_caching and sequence.num_computed > 0
+        is_kept = is_kept and self._is_caching and sequence.num_computed_tokens > 0
         node = None
         if is_kept:
-            node = self._insert(sequence, sequence.num_computed, is_written=True).node
+            node = self._insert(sequence, sequence.num_computed_tokens, is_written=True).node
         if sequence.node is not None:
             self._cache.unlock(sequence.node)
         if node is not None:
             self._cache.compact(node)
-        self._pool.decref(sequence.blocks.view)
-        sequence.blocks.clear()
+        self._pool.decref(sequence.block_table.view)
+        sequence.block_table.clear()
         sequence.node = None
-        sequence.num_computed, sequence.num_published = 0, 0
+        sequence.num_computed_tokens, sequence.num_published_tokens = 0, 0
 
     def _unpin(self, plan: Plan) -> None:
         for node in plan.pins:
@@ -291,7 +291,7 @@ class Scheduler:
         return -(-num_tokens // self._block_size)
 
     def _num_missing(self, sequence: Sequence, end: int) -> int:
-        return max(0, self._num_blocks(end) - len(sequence.blocks))
+        return max(0, self._num_blocks(end) - len(sequence.block_table))
 
 
 def _num_matched(match: Match | None) -> int:

@@ -174,9 +174,9 @@ class Ints:
 class Sequence:
     """One text on its way through the model.
 
-    The scheduler owns `blocks`, `node` and `num_computed`; the engine appends to `tokens`
-    and `logprobs`. Always 0 <= num_computed <= num_needed; K and V of the first
-    `num_computed` tokens stand in `blocks`.
+    The scheduler owns `block_table`, `node` and `num_computed_tokens`; the engine appends to
+    `tokens` and `logprobs`. Always 0 <= num_computed_tokens <= num_needed; K and V of the
+    first `num_computed_tokens` tokens stand in the blocks of the table.
     """
 
     request_id: str
@@ -185,11 +185,11 @@ class Sequence:
     output_start: int  # what comes before it was given; with `is_scored`, what follows as well
     is_scored: bool = False
     logprobs: list[float] = field(default_factory=list)
-    blocks: Ints = field(default_factory=Ints)
+    block_table: Ints = field(default_factory=Ints)
     node: Node | None = None  # locked in the radix cache
-    num_computed: int = 0
-    num_cached: int = 0  # tokens that the first run through found in the cache
-    num_published: int = 0  # tokens that were put in the cache
+    num_computed_tokens: int = 0
+    num_cached_tokens: int = 0  # tokens that the first run through found in the cache
+    num_published_tokens: int = 0  # tokens that were put in the cache
     num_skips: int = 0  # admissions of others that came later
     num_preemptions: int = 0
 
@@ -209,4 +209,4 @@ class Sequence:
     def is_decoding(self) -> bool:
         """True if only the token that was drawn last is missing."""
         is_past_prompt = not self.is_scored and len(self.tokens) > self.output_start
-        return is_past_prompt and self.num_computed == len(self.tokens) - 1
+        return is_past_prompt and self.num_computed_tokens == len(self.tokens) - 1

@@ -43,7 +43,12 @@ class EmbeddedBackend:
         self._lock = threading.Lock()  # guards the next two
         self._exit: ProcessExit | None = None
         self._remote: RemoteBackend | None = None
-        self._folder = private_folder()
+        try:
+            self._folder = private_folder()
+        except OSError as error:
+            raise BackendUnavailable(
+                f"no folder for the runtime's socket: {error}; set TMPDIR to one"
+            ) from error
         self.endpoint = f"ipc://{self._folder / SOCKET_NAME}"
         try:
             self._process = RuntimeProcess(["--listen", self.endpoint, *arguments], self._on_exit)

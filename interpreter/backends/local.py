@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ...lang.errors import BackendDied, BackendUnavailable
 from ...lang.graph import Node
 from ...runtime.config import EngineConfig
+from ...runtime.errors import EngineDied
 from ...runtime.loop import EngineThread
 from ...runtime.metrics import EngineStats
 from ...runtime.model.interface import Model
@@ -29,21 +30,16 @@ class LocalBackend:
     def __init__(
         self, model: Model, config: EngineConfig, engine: EngineThread | None = None
     ) -> None:
-        self._capabilities = Capabilities(
-            model=model.name,
-            max_context=model.runner.limits.max_context,
-            has_chat_template=model.tokenizer.chat_template is not None,
-        )
         self._lock = threading.Lock()
         self._sessions: set[_LocalSession] = set()  # open ones
         self._is_closed = False
-        self._engine = EngineThread(model, config) if engine is None else engine
+        self._engine = engine or EngineThread(model, config, on_death=self._on_death)
         self._mailbox = Mailbox("plait-executor", self._on_fault)
         self._executor = Executor(self._engine, self._mailbox.post)
 
     def capabilities(self) -> Capabilities:
         """Say what the model can do."""
-        return self._capabilities
+        return self._executor.capabilities
 
     def stats(self) -> EngineStats:
         """Give a snapshot of the engine's counters."""
@@ -68,6 +64,11 @@ class LocalBackend:
     def _on_fault(self, error: Exception) -> None:
         _log.error("the executor failed; its backend stops", exc_info=error)
         lost = BackendDied(f"the executor failed: {type(error).__name__}: {error}")
+        lost.__cause__ = error
+        self._stop(lost)
+
+    def _on_death(self, error: EngineDied) -> None:
+        lost = BackendDied(str(error))
         lost.__cause__ = error
         self._stop(lost)
 

@@ -12,6 +12,7 @@ from ...lang.errors import BackendDied, BackendError, BackendUnavailable
 from ...lang.graph import Node
 from ...runtime.errors import LinkError, RequestError
 from ...runtime.serve.link import Link
+from ...runtime.serve.progress import STUCK_S
 from ..backend import Capabilities, Done, Failed, Listener, NodeEvent, SessionConfig
 from ..wire import (
     MAX_NODES,
@@ -30,7 +31,8 @@ class RemoteBackend:
 
     `keys` is the folder of a client's CURVE keys, for a runtime beyond loopback. With
     `connect_timeout_s` 0 the caller calls `wait`. One thread serves all sessions. A backend
-    whose runtime is gone stays so: make a new one.
+    whose runtime is gone stays so: make a new one. A runtime that lives, but owes answers and
+    makes no step for `stuck_s` seconds, counts as gone.
 
     Raises: BackendUnavailable, if no runtime answers within `connect_timeout_s`.
     """
@@ -41,12 +43,14 @@ class RemoteBackend:
         *,
         connect_timeout_s: float = 10.0,
         keys: str | os.PathLike[str] | None = None,
+        stuck_s: float = STUCK_S,
     ) -> None:
         self._endpoint = endpoint
         self._pid = os.getpid()
         self._capabilities: Capabilities | None = None
         try:
-            self._link = Link(endpoint, keys=Path(keys) if keys is not None else None)
+            folder = Path(keys) if keys is not None else None
+            self._link = Link(endpoint, keys=folder, stuck_s=stuck_s)
         except LinkError as error:
             raise BackendUnavailable(str(error)) from error
         if connect_timeout_s > 0:
@@ -62,7 +66,7 @@ class RemoteBackend:
             self._capabilities = decode_capabilities(self._link.description)
         except LinkError as error:
             remedy = f"start one with `plait serve --listen {self._endpoint}`"
-            raise BackendUnavailable(f"{error}; {remedy}, or check the endpoint") from error
+            raise BackendUnavailable(f"{error}; {remedy}, or check endpoint and keys") from error
 
     @property
     def is_lost(self) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from ...lang.errors import InvalidArgument
 from ...runtime.config import EngineConfig
+from ...runtime.model.interface import Model
 from ...runtime.model.scripted import CHATML, Script, scripted_model
 from .local import LocalBackend
 
-_NUM_BLOCKS = 4096
+DEFAULT_CONTEXT = 4096  # tokens
+DEFAULT_CONTEXTS = 16  # that the pool holds
 
 
 class ScriptedBackend(LocalBackend):
@@ -15,32 +18,46 @@ class ScriptedBackend(LocalBackend):
     `script` is called with the text before an output. A str is what the model says before
     it ends; a mapping gives the probabilities of the next character, "" for the end.
     `template` is "default" for ChatML, another Jinja template, or None for a model without
-    roles. `config` has the engine's other settings; its block size is this one's.
+    roles; `adds_bos` says whether a text starts with a token of its own.
 
-    Raises: ValueError, naming the field of a setting.
+    Raises: InvalidArgument, if `script` is not a function.
     """
 
     def __init__(
         self,
         script: Script,
+        config: EngineConfig | None = None,
         *,
-        block_size: int = 16,
-        num_blocks: int | None = None,
-        max_context: int = 4096,
         template: str | None = "default",
         adds_bos: bool = False,
-        logits_width: int | None = None,
-        config: EngineConfig | None = None,
     ) -> None:
-        model = scripted_model(
-            script,
-            block_size=block_size,
-            num_blocks=_NUM_BLOCKS if num_blocks is None else num_blocks,
-            max_context=max_context,
-            template=CHATML if template == "default" else template,
-            adds_bos=adds_bos,
-            logits_width=logits_width,
-        )
-        if config is None:
-            config = EngineConfig(block_size=block_size)
+        config = config or EngineConfig()
+        model = configured_model(script, config, template=template, adds_bos=adds_bos)
         super().__init__(model, config)
+
+
+def configured_model(
+    script: Script,
+    config: EngineConfig,
+    *,
+    template: str | None = "default",
+    adds_bos: bool = False,
+) -> Model:
+    """Give the scripted model whose context, pool and blocks are those of `config`.
+
+    Raises: InvalidArgument, if `script` is not a function.
+    """
+    if not callable(script):
+        raise InvalidArgument(f"script={script!r}: pass a function of the text so far")
+    if template is not None and not isinstance(template, str):
+        raise InvalidArgument(f"template={template!r}: pass a Jinja template, or None")
+    max_context = config.max_context or DEFAULT_CONTEXT
+    num_tokens = config.kv_cache_tokens or DEFAULT_CONTEXTS * max_context
+    return scripted_model(
+        script,
+        block_size=config.block_size,
+        num_blocks=-(-num_tokens // config.block_size),
+        max_context=max_context,
+        template=CHATML if template == "default" else template,
+        adds_bos=adds_bos,
+    )

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     parser.add_argument("--model", help="a pulled model's name, a GGUF file or a model folder")
     parser.add_argument("--connect", metavar="ENDPOINT", help="use a running `plait serve`")
+    parser.add_argument("--keys", metavar="FOLDER", help="the CURVE keys for that server")
     parser.add_argument("--stream", action="store_true", help="print each variable as it grows")
     parser.add_argument("--seed", type=int, help="make the run repeatable")
 
@@ -28,6 +29,8 @@ def execute(args: argparse.Namespace) -> int:
     """Run the program; give the exit code."""
     if args.model and args.connect:
         raise UsageError("--model and --connect exclude each other: the server chose its model")
+    if args.keys and not args.connect:
+        raise UsageError("--keys is for --connect tcp://HOST:PORT; an own runtime needs none")
     program = load_program(args.target)
     if not isinstance(program, Function):
         raise UsageError(f"{args.target}: use plait.function to make it a program that runs")
@@ -35,7 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     check_arguments(program, arguments)
     program = program.options(seed=args.seed)
     with ExitStack() as stack:
-        backend = _backend(args.model, args.connect)
+        backend = _backend(args)
         stack.callback(backend.close)
         chosen = program.options(backend=backend)
         if args.stream:
@@ -47,14 +50,14 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _backend(model: str | None, endpoint: str | None) -> Backend:
-    if endpoint is not None:
+def _backend(args: argparse.Namespace) -> Backend:
+    if args.connect is not None:
         from ..interpreter.backends.remote import RemoteBackend
 
-        return RemoteBackend(endpoint)
+        return RemoteBackend(args.connect, keys=args.keys)
     from ..interpreter.backends.embedded import EmbeddedBackend
 
-    return EmbeddedBackend(model)
+    return EmbeddedBackend(args.model)
 
 
 def _stream(program: Function, arguments: dict[str, object]) -> int:

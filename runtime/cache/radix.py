@@ -40,7 +40,7 @@ class RadixCache:
         """Blocks that `evict` could free."""
         return self.num_blocks - self.num_locked
 
-    def match(self, namespace: str, tokens: Int32) -> Match:
+    def match_prefix(self, namespace: str, tokens: Int32) -> Match:
         """Find the longest cached prefix of `tokens`.
 
         Splits a node if the match ends inside it, and marks the whole path as used now,

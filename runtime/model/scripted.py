@@ -67,8 +67,6 @@ class ScriptedRunner:
 
     def __init__(self, script: Script, limits: ModelLimits) -> None:
         self.limits = limits
-        self.num_steps = 0
-        self.num_tokens = 0
         num_slots = limits.num_blocks * limits.block_size
         self._script = script
         self._tokens: Int32 = np.full(num_slots, NOTHING, np.int32)
@@ -76,8 +74,6 @@ class ScriptedRunner:
 
     def run(self, batch: Batch) -> torch.Tensor:
         """Store the tokens, copy, read each context back; give the wanted rows."""
-        self.num_steps += 1
-        self.num_tokens += len(batch.token_ids)
         self._tokens[batch.slot_mapping] = batch.token_ids
         self._positions[batch.slot_mapping] = batch.positions
         self._tokens[batch.copy_to] = self._tokens[batch.copy_from]

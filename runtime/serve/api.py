@@ -11,9 +11,9 @@ from typing import Protocol
 class ServiceStats:
     """Numbers for the heartbeat."""
 
-    steps: int = 0  # engine steps since the start
-    running: int = 0
-    waiting: int = 0
+    num_steps: int = 0  # engine steps since the start
+    num_running: int = 0
+    num_waiting: int = 0
 
 
 class Send(Protocol):

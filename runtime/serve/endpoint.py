@@ -21,9 +21,11 @@ from zmq.auth.thread import ThreadAuthenticator
 from .. import protocol
 from ..errors import LinkError
 from .keys import secure_client, secure_server
+from .stale import remove_stale
 
 MAX_IPC_PATH = 107  # bytes: sockaddr_un without its final zero
 SOCKET_NAME = "plait.sock"
+_PREFIX = "plait-"
 LINGER_MS = 500
 SEND_HWM = 256  # messages to one client inside libzmq; the worker queues the rest itself
 RECEIVE_HWM = 8192
@@ -45,11 +47,15 @@ class Listener:
 
 
 def private_folder() -> Path:
-    """Make a folder that only this user can enter, short enough for an ipc path."""
-    folder = Path(tempfile.mkdtemp(prefix="plait-"))
+    """Make a folder that only this user can enter, short enough for an ipc path.
+
+    Those that killed workers have left beside it are removed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if len(os.fsencode(folder / SOCKET_NAME)) > MAX_IPC_PATH:
         folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="plait-", dir="/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+    remove_stale(folder.parent, _PREFIX, f"{SOCKET_NAME}.lock")
     return folder
 
 
@@ -64,6 +70,7 @@ def listen(endpoint: str | None, keys: Path | None = None) -> Listener:
             folder = private_folder()
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             endpoint = f"ipc://{folder / SOCKET_NAME}"
+        _check_keys(endpoint, keys)
         kind, _, address = endpoint.partition("://")
         if kind == "ipc":
             socket = _bind_ipc(Path(address), undo)
@@ -80,6 +87,7 @@ def dial(
     context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: Path | None
 ) -> zmq.Socket[bytes]:
     """Connect a client's DEALER; whether someone answers shows later. Raises: LinkError."""
+    _check_keys(endpoint, keys)
     socket = context.socket(zmq.DEALER)
     try:
         _set_common(socket)
@@ -98,6 +106,14 @@ def dial(
             f"{endpoint}: cannot connect ({error}); write ipc://PATH or tcp://HOST:PORT"
         ) from error
     return socket
+
+
+def _check_keys(endpoint: str, keys: Path | None) -> None:
+    if keys is not None and endpoint.startswith("ipc://"):
+        raise LinkError(
+            f"{endpoint}: an ipc socket takes no keys, its folder is this user's alone; "
+            "leave --keys out, or use tcp://HOST:PORT"
+        )
 
 
 def is_loopback(host: str) -> bool:

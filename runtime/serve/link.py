@@ -38,6 +38,7 @@ from ..protocol import (
 )
 from .endpoint import dial
 from .outgoing import Outgoing
+from .progress import STUCK_S, Progress
 from .waker import Waker
 
 PING_S = 0.5
@@ -64,9 +65,11 @@ class SessionHandler(Protocol):
 
 
 class Link:
-    """One connection to a worker. `connect` first; `close` at the end."""
+    """One connection. A worker that owes answers and makes no step for `stuck_s` is gone."""
 
-    def __init__(self, endpoint: str, *, keys: Path | None = None) -> None:
+    def __init__(
+        self, endpoint: str, *, keys: Path | None = None, stuck_s: float = STUCK_S
+    ) -> None:
         self.endpoint = endpoint
         self.description = b""
         self._context = zmq.Context()
@@ -85,6 +88,7 @@ class Link:
         self._calls: deque[Callable[[], None]] = deque()
         self._ids = itertools.count()
         self._codec = Codec()
+        self._progress = Progress(stuck_s)
         self._last_heard_s = 0.0
         self._thread = threading.Thread(target=self._run, name="plait-link", daemon=True)
 
@@ -228,6 +232,7 @@ class Link:
             case Welcome():
                 self._on_welcome(message)
             case Events():
+                self._progress.note_answer()
                 with self._lock:
                     self._outgoing.give_back(message.session, message.finished)
                     handler = self._handlers.get(message.session)
@@ -236,7 +241,7 @@ class Link:
             case Refused():
                 self._on_refused(message)
             case Heartbeat():
-                self._check_epoch(message.epoch)
+                self._on_heartbeat(message)
             case Bye():
                 self.fail(LinkError(f"{self.endpoint}: {message.reason}"))
             case _:
@@ -255,6 +260,12 @@ class Link:
     def _check_epoch(self, epoch: str) -> None:
         if self._epoch is not None and epoch != self._epoch:
             self.fail(LinkError(f"{self.endpoint}: the runtime was restarted"))
+
+    def _on_heartbeat(self, beat: Heartbeat) -> None:
+        self._check_epoch(beat.epoch)
+        num_owed = self._outgoing.num_unfinished
+        if problem := self._progress.check(beat.num_steps, num_owed, time.monotonic()):
+            self.fail(LinkError(f"{self.endpoint}: the runtime lives, but {problem}"))
 
     def _on_refused(self, message: Refused) -> None:
         with self._lock:

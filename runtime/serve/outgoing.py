@@ -26,6 +26,11 @@ class Outgoing:
         self._credits = 0
         self._credit_bytes = 0
 
+    @property
+    def num_unfinished(self) -> int:
+        """Count the segments that were sent and have no end yet."""
+        return self._num_unfinished
+
     def grant(self, credits: int, credit_bytes: int) -> None:
         """Set how many segments and bytes may be unfinished at a time."""
         self._credits = credits

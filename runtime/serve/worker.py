@@ -26,6 +26,7 @@ from ..protocol import (
     Submit,
     Welcome,
     WorkerMessage,
+    shorten,
 )
 from .api import Service
 from .endpoint import Listener
@@ -50,6 +51,7 @@ class Worker:
         self._codec = Codec()
         self._port = Port(listener.socket, self._on_frames)
         self._stopping = asyncio.Event()
+        self._reason = ""  # why it stops
         self._has_retry = False
 
     @property
@@ -62,8 +64,9 @@ class Worker:
         """Count the open sessions of all clients."""
         return sum(len(peer.sessions) for peer in self._peers.values())
 
-    def stop(self) -> None:
-        """Let `run` end: every client gets a Bye, every session is closed."""
+    def stop(self, reason: str = "the runtime is stopping") -> None:
+        """Let `run` end: every client gets a Bye with the reason, every session is closed."""
+        self._reason = reason
         self._stopping.set()
 
     async def run(self) -> None:
@@ -78,7 +81,7 @@ class Worker:
                     continue
         finally:
             for peer in tuple(self._peers.values()):
-                self._post(peer, Bye(self.epoch, "the runtime is stopping"))
+                self._post(peer, Bye(self.epoch, shorten(self._reason)))
                 self._drop(peer, "")
                 peer.close_all()
             self._port.stop()
@@ -87,7 +90,7 @@ class Worker:
         self._port.drain()  # what has arrived counts as heard, however late this loop is
         now = asyncio.get_running_loop().time()
         stats = self._service.stats()
-        beat = Heartbeat(self.epoch, stats.steps, stats.running, stats.waiting)
+        beat = Heartbeat(self.epoch, stats.num_steps, stats.num_running, stats.num_waiting)
         for peer in tuple(self._peers.values()):
             if now - peer.last_heard_s > self._limits.silence_s:
                 self._drop(peer, f"silent for over {self._limits.silence_s} s")

@@ -17,5 +17,10 @@ def slow(text: str) -> dict[str, float]:
     return {"a": 1.0}
 
 
+def die(text: str) -> str:
+    """End the engine's thread: no handler of errors stops this one."""
+    raise SystemExit("the script ends")
+
+
 if os.environ.get("PLAIT_TEST_SLOW_LOADING"):
     time.sleep(60)

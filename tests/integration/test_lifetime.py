@@ -15,12 +15,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+from plait import State, function, gen
+from plait.interpreter import defaults
 from plait.interpreter.backends.embedded import EmbeddedBackend
 from plait.interpreter.backends.remote import RemoteBackend
+from plait.interpreter.defaults import DefaultBackend
 from plait.lang.errors import BackendDied, BackendUnavailable, ModelError
 from plait.runtime.config import EngineConfig
 
 from .heard import SCRIPTS, start
+from .servers import endpoint_of, finish, serve
 
 pytestmark = pytest.mark.slow
 
@@ -62,6 +66,13 @@ def wait_gone(process: psutil.Process, timeout_s: float) -> None:
     assert gone or process.status() == psutil.STATUS_ZOMBIE
 
 
+def wait_lost(backend: EmbeddedBackend) -> None:
+    deadline = time.monotonic() + 5
+    while not backend.is_lost:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("stage", ["loading", "idle", "streaming"])
 def test_no_child_is_left_when_the_parent_is_killed(stage: str) -> None:
     pairs = [start_parent(stage) for _ in range(3)]
@@ -85,31 +96,6 @@ def folder_of(child: psutil.Process) -> Path:
     """Give the private folder of an embedded runtime."""
     words = child.cmdline()
     return Path(words[words.index("--listen") + 1].removeprefix("ipc://")).parent
-
-
-def serve(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "plait", "serve", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def endpoint_of(server: subprocess.Popen[str]) -> str:
-    """Wait until the server says where it listens."""
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    assert " at " in line, line
-    return line.split(" at ")[-1].strip()
-
-
-def finish(server: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, str]:
-    for number in signals:
-        server.send_signal(number)
-        time.sleep(0.05)
-    _, errors = server.communicate(timeout=10)
-    return server.returncode, errors
 
 
 def test_a_server_stops_on_a_signal_and_removes_its_files() -> None:
@@ -186,6 +172,57 @@ def test_a_killed_runtime_reaches_every_waiter_within_three_seconds() -> None:
         start(backend, "more")
     backend.close()
     assert all(len(heard.lost) == 1 for heard in heards)
+
+
+def test_the_next_run_has_a_new_default_runtime_when_the_former_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Owner(DefaultBackend):
+        """The owner of a runtime that serves a script."""
+
+        def _start(self) -> EmbeddedBackend:
+            return EmbeddedBackend(scripted=SAY)
+
+    @function
+    def program(s: State) -> None:
+        s += "abc"
+        s += gen("x", max_tokens=20, temperature=0)
+
+    owner = Owner()
+    monkeypatch.setattr(defaults, "_OWNER", owner)
+    try:
+        pids = []
+        for _ in range(2):
+            assert program.run()["x"] == "3 letters"
+            backend = owner.get()
+            assert isinstance(backend, EmbeddedBackend)
+            pids.append(backend.pid)
+            os.kill(backend.pid, signal.SIGKILL)
+            wait_lost(backend)
+    finally:
+        owner.close()
+    assert len(set(pids)) == 2
+
+
+def test_an_engine_that_dies_ends_its_runs_and_its_process() -> None:
+    backend = EmbeddedBackend(scripted=f"{SCRIPTS}:die")
+    child = psutil.Process(backend.pid)
+    _, heard = start(backend, "go")
+    heard.wait(lambda: bool(heard.terminal(1)) or bool(heard.lost), 3)
+    heard.wait(lambda: bool(heard.lost), 3)
+    assert "the engine died: SystemExit: the script ends" in str(heard.lost[0])
+    wait_gone(child, 5)
+    backend.close()
+
+
+def test_a_server_whose_engine_dies_says_so() -> None:
+    server = serve("--scripted", f"{SCRIPTS}:die")
+    backend = RemoteBackend(endpoint_of(server))
+    start(backend, "go")
+    _, errors = server.communicate(timeout=10)
+    assert server.returncode == 1
+    assert errors.splitlines()[-1] == "plait: the engine died: SystemExit: the script ends"
+    backend.close()
 
 
 def test_a_killed_server_reaches_every_waiter_within_three_seconds(tmp_path: Path) -> None:

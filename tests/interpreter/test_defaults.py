@@ -16,7 +16,15 @@ from plait.interpreter.backend import (
     Session,
     SessionConfig,
 )
-from plait.interpreter.defaults import DefaultBackend, OwnBackend
+from plait.interpreter.defaults import (
+    DefaultBackend,
+    OwnBackend,
+    checked_backend,
+    set_default_backend,
+)
+from plait.interpreter.program import function
+from plait.lang.errors import InvalidArgument
+from plait.lang.state import State
 
 
 class Closable:
@@ -102,3 +110,24 @@ def test_a_forked_child_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert owner.get() is owner.started[1]
     owner.close()
     assert [backend.num_closed for backend in owner.started] == [0, 1]
+
+
+@pytest.mark.parametrize("value", ["smollm2", 3, Closable])
+def test_what_is_no_backend_is_refused_at_the_call(value: object) -> None:
+    def program(s: State) -> None:
+        raise AssertionError("it must not run")
+
+    for call in (
+        lambda: set_default_backend(value),  # type: ignore[arg-type]
+        lambda: function(program).options(backend=value),
+        lambda: function(program).run(backend=value),
+        lambda: function(program).run_batch([{}], backend=value),
+    ):
+        with pytest.raises(InvalidArgument, match="is not a backend; pass one") as caught:
+            call()
+        assert repr(value) in str(caught.value)
+
+
+def test_a_models_name_in_place_of_a_backend_says_how_to_load_it() -> None:
+    with pytest.raises(InvalidArgument, match=r"plait\.local\('smollm2'\)"):
+        checked_backend("smollm2")

@@ -105,6 +105,28 @@ def test_sessions_are_used_from_many_threads_at_once(backend: LocalBackend) -> N
     session.close()
 
 
+def test_an_engine_that_dies_loses_its_runs_instead_of_hanging_them() -> None:
+    def die(text: str) -> str:
+        raise SystemExit("the script ends")
+
+    lost: list[Exception] = []
+    is_lost = threading.Event()
+
+    def on_lost(error: Exception) -> None:
+        lost.append(error)
+        is_lost.set()
+
+    backend = LocalBackend(scripted_model(die), EngineConfig())
+    session = backend.open(SessionConfig("run", seed=1), lambda events: None, on_lost)
+    session.submit(ENDLESS)
+    assert is_lost.wait(5)
+    assert isinstance(lost[0], BackendDied)
+    assert "the engine died: SystemExit: the script ends" in str(lost[0])
+    with pytest.raises(BackendUnavailable):
+        backend.open(SessionConfig("late", seed=1), lambda events: None, ignore)
+    backend.close()
+
+
 def test_a_fault_in_the_executor_loses_its_runs_instead_of_hanging_them(
     backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

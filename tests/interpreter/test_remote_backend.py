@@ -52,7 +52,7 @@ class Runtime:
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline:
             stats = self.engine.stats()
-            if stats.running == stats.waiting == 0 and self.worker.num_sessions == 0:
+            if stats.num_running == stats.num_waiting == 0 and self.worker.num_sessions == 0:
                 return
             time.sleep(0.01)
         raise AssertionError(f"still busy: {self.engine.stats()}, {self.worker.num_sessions}")

@@ -1,81 +1,16 @@
-"""Every kind of node on the real engine, over the scripted model."""
+"""Every kind of node but select on the real engine, over the scripted model."""
 
 from __future__ import annotations
 
-import itertools
-import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import pytest
 
-from plait.interpreter.backend import Backend, Delta, Done, Failed, NodeEvent, SessionConfig
-from plait.interpreter.backends.scripted import ScriptedBackend
+from plait.interpreter.backend import Delta, Done, Failed
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Op, RoleBegin, RoleEnd, Sampling, Select, SelectMethod, Text, Value
-from plait.runtime.model.scripted import Script
+from plait.lang.ops import Gen, RoleBegin, RoleEnd, Sampling, Select, Text, Value
 
-GREEDY = Sampling(temperature=0.0)
-RUN_IDS = itertools.count()
-
-
-class Run:
-    """A session whose terminal events can be waited for."""
-
-    def __init__(self, backend: Backend, *, is_streaming: bool = False, seed: int = 1) -> None:
-        self.events: list[NodeEvent] = []
-        self.ends: dict[int, Done | Failed] = {}
-        self.lost: list[Exception] = []
-        self._changed = threading.Condition()
-        config = SessionConfig(f"run-{next(RUN_IDS)}", seed, GREEDY, is_streaming)
-        self.session = backend.open(config, self._listen, self._lose)
-
-    def _listen(self, events: Sequence[NodeEvent]) -> None:
-        with self._changed:
-            for event in events:
-                self.events.append(event)
-                if isinstance(event, Done | Failed):
-                    assert event.node not in self.ends
-                    self.ends[event.node] = event
-            self._changed.notify_all()
-
-    def _lose(self, error: Exception) -> None:
-        with self._changed:
-            self.lost.append(error)
-            self._changed.notify_all()
-
-    def wait(self, num_ends: int) -> dict[int, Done | Failed]:
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self.ends) >= num_ends or self.lost, 20)
-        return self.ends
-
-    def results(self, nodes: Sequence[Node]) -> dict[int, Done | Failed]:
-        self.session.submit(nodes)
-        return self.wait(len(nodes))
-
-    def text(self, nodes: Sequence[Node]) -> str:
-        ends = self.results(nodes)
-        assert all(isinstance(end, Done) for end in ends.values()), ends
-        return "".join(ends[i].text for i in sorted(ends))  # type: ignore[union-attr]
-
-
-@contextmanager
-def scripted(script: Script, **options: object) -> Iterator[ScriptedBackend]:
-    backend = ScriptedBackend(script, **options)  # type: ignore[arg-type]
-    try:
-        yield backend
-    finally:
-        backend.close()
-
-
-def chain(*ops: Op) -> list[Node]:
-    return [Node(i, op, i - 1 if i else None) for i, op in enumerate(ops)]
-
-
-def answer(text: str) -> str:
-    """Say how long the text so far is, and how it ends."""
-    return f"<{len(text)}{text[-1:]}>"
+from .scripted_runs import Run, answer, chain, scripted
 
 
 def test_a_gen_goes_on_from_the_text_before_it() -> None:
@@ -271,7 +206,7 @@ def test_cancel_ends_what_runs_and_frees_it() -> None:
         assert isinstance(ends[2], Failed)
         assert (ends[2].code, ends[2].origin) == ("cancelled", 1)
         assert Run(backend).text(chain(Text("a"), Gen("x"))) == "a"
-        assert backend.stats().running == 0
+        assert backend.stats().num_running == 0
 
 
 def test_a_closed_session_is_silent_and_its_backend_serves_others() -> None:
@@ -282,7 +217,7 @@ def test_a_closed_session_is_silent_and_its_backend_serves_others() -> None:
         run.session.close()
         run.session.close()
         assert Run(backend).text(chain(Text("a"), Gen("x"))) == "a"
-        assert backend.stats().running == 0
+        assert backend.stats().num_running == 0
         assert 1 not in run.ends
     assert run.lost == []
 
@@ -304,90 +239,3 @@ def test_many_branches_in_one_segment_need_few_threads() -> None:
 
 
 # --- select
-
-
-def biased(text: str) -> Mapping[str, float]:
-    """Give next characters by the last one alone: a model without context."""
-    weights = {c: 1.0 + (ord(text[-1:] or "?") * 7 + ord(c) * 13) % 11 for c in "abc "}
-    total = sum(weights.values())
-    return {c: weight / total for c, weight in weights.items()}
-
-
-def logprob(text: str, more: str) -> float:
-    return sum(math.log(biased((text + more[:i])[-1:])[c]) for i, c in enumerate(more))
-
-
-CHOICES = ("a", "ab", "ac", "cab", "b ", "")
-
-
-def reference(prompt: str, method: SelectMethod) -> dict[str, float]:
-    """Score by the definition, straight from the model's function."""
-    rows = {
-        choice: [logprob(prompt + choice[:i], choice[i]) for i in range(len(choice))]
-        for choice in CHOICES
-    }
-    following = {
-        choice: {
-            other[len(choice)]
-            for other in CHOICES
-            if len(other) > len(choice) and other.startswith(choice)
-        }
-        for choice in CHOICES
-    }
-    end = {
-        choice: math.log(1 - sum(math.exp(logprob(prompt + choice, c)) for c in following[choice]))
-        for choice in CHOICES
-    }
-    if method == "sum":
-        return {choice: sum(rows[choice]) + end[choice] for choice in CHOICES}
-    if method == "unconditional_likelihood_normalized":
-        for choice in CHOICES:
-            bare = [logprob("<|bos|>" + choice[:i], choice[i]) for i in range(len(choice))]
-            rows[choice] = [a - b for a, b in zip(rows[choice], bare, strict=True)]
-    return {c: sum(rows[c]) / len(rows[c]) if rows[c] else end[c] for c in CHOICES}
-
-
-@pytest.mark.parametrize("prompt", ["a", "cab c", "b" * 40 + "c"])
-@pytest.mark.parametrize(
-    "method", ["sum", "token_length_normalized", "unconditional_likelihood_normalized"]
-)
-def test_select_scores_are_the_brute_force_ones(prompt: str, method: SelectMethod) -> None:
-    with scripted(biased) as backend:
-        done = Run(backend).results(chain(Text(prompt), Select("x", CHOICES, method)))[1]
-    assert isinstance(done, Done)
-    expected = reference(prompt, method)
-    assert done.meta.scores == pytest.approx(expected, abs=1e-4)
-    assert done.text == max(CHOICES, key=expected.__getitem__)
-    assert sum(done.meta.probabilities.values()) == pytest.approx(1.0)
-    if method == "sum":  # the choices' shares of the probability of any of them
-        total = sum(map(math.exp, expected.values()))
-        shares = {choice: math.exp(score) / total for choice, score in expected.items()}
-        assert done.meta.probabilities == pytest.approx(shares, abs=1e-4)
-
-
-def test_text_long_before_the_choices_changes_no_score_of_a_model_without_context() -> None:
-    with scripted(biased) as backend:
-        scores = []
-        for start in ("a" * 100, "c b" * 7, ""):
-            nodes = chain(Text(start + "abc abc abc abc abc abc "), Select("x", CHOICES))
-            done = Run(backend).results(nodes)[1]
-            assert isinstance(done, Done)
-            scores.append(done.meta.scores)
-    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
-    assert scores[0] == pytest.approx(scores[2], abs=1e-4)
-
-
-def test_greedy_selection_walks_token_by_token() -> None:
-    def script(text: str) -> Mapping[str, float]:
-        return {"d": 0.6, "p": 0.4} if text.endswith("? ") else {"o": 0.05, "u": 0.9, "e": 0.05}
-
-    choices = ("do", "pu", "de")
-    with scripted(script) as backend:
-        greedy = Select("x", choices, "greedy_token_selection")
-        assert Run(backend).text(chain(Text("? "), greedy)) == "? do"
-        assert Run(backend).text(chain(Text("? "), Select("x", choices))) == "? pu"
-
-
-def test_a_gen_after_a_select_goes_on_from_the_winner() -> None:
-    with scripted(lambda text: {"b": 1.0} if text == "a" else {"": 1.0}) as backend:
-        assert Run(backend).text(chain(Text("a"), Select("x", ("c", "b")), Gen("y"))) == "ab"

@@ -55,7 +55,7 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 1.0) -> bool:
 def is_idle(backend: ScriptedBackend) -> bool:
     """Whether the engine runs nothing."""
     stats = backend.stats()
-    return (stats.running, stats.waiting) == (0, 0)
+    return (stats.num_running, stats.num_waiting) == (0, 0)
 
 
 def divide_by_zero(stream: Stream) -> None:
@@ -137,7 +137,7 @@ def test_leaving_early_stops_the_request_and_the_thread(way: str, backend: Scrip
                 next(events)
     assert wait_until(lambda: is_idle(backend))
     assert not stream_threads()
-    assert backend.stats().output_tokens < 2000
+    assert backend.stats().num_output_tokens < 2000
     stream.close()
 
 

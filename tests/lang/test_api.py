@@ -75,6 +75,15 @@ def test_a_callers_list_is_copied() -> None:
         ("seed", -1),
         ("seed", 2**63),
         ("seed", 1.0),
+        ("max_tokens", 2**63),
+        ("min_tokens", 2**63),
+        ("top_k", 2**63),
+        ("temperature", 10**400),
+        ("name", "a\ud800"),
+        ("regex", "a\ud800"),
+        ("stop", "a\ud800"),
+        ("stop", ["a", "\ud800"]),
+        ("choices", ["a", "\ud800"]),
         ("name", ""),
         ("name", 3),
     ],
@@ -85,9 +94,50 @@ def test_an_option_without_meaning_is_refused_by_name(field: str, value: object)
         gen(**options)
 
 
+@pytest.mark.parametrize("field", ["max_tokens", "min_tokens", "top_k", "seed"])
+def test_a_number_past_the_limit_names_the_limit(field: str) -> None:
+    options: dict[str, Any] = {field: 2**63}
+    with pytest.raises(InvalidArgument, match=rf"{field} must be at most 2\*\*63 - 1"):
+        gen(**options)
+    options = {field: 2**63 - 1}
+    gen(**options)
+
+
+def test_a_number_too_long_to_write_is_refused_all_the_same() -> None:
+    with pytest.raises(InvalidArgument, match="max_tokens=<int>: max_tokens must be at most"):
+        gen(max_tokens=10**5000)
+
+
+@pytest.mark.parametrize("field", ["max_tokens", "seed", "temperature"])
+def test_a_bool_for_a_number_is_called_a_bool(field: str) -> None:
+    options: dict[str, Any] = {field: True}
+    with pytest.raises(InvalidArgument, match=f"{field}=True: .* a .*number: .*; this is a bool"):
+        gen(**options)
+
+
+def test_stop_may_be_one_text_or_several_and_the_error_says_so() -> None:
+    with pytest.raises(InvalidArgument, match="stop=3: stop must be a str or a list of str"):
+        gen(stop=3)  # type: ignore[arg-type]
+
+
+def test_a_lone_surrogate_is_called_one() -> None:
+    with pytest.raises(InvalidArgument, match="regex has a lone surrogate at position 1"):
+        gen(regex="a\ud800")
+    with pytest.raises(InvalidArgument, match=r"choices\[1\] has a lone surrogate at position 0"):
+        select("x", ["a", "\ud800"])
+
+
 def test_min_tokens_over_max_tokens_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="min_tokens=3: min_tokens must be at most"):
         gen(min_tokens=3, max_tokens=2)
+
+
+def test_an_unknown_option_is_refused_with_those_there_are_and_a_near_one() -> None:
+    fault = r"gen\('x'\): unknown option max_token \(did you mean max_tokens\?\); the options are "
+    with pytest.raises(InvalidArgument, match=rf"test_api.py:\d+: {fault}max_tokens, min_tokens"):
+        gen("x", max_token=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"unknown option foo; the options are"):
+        gen("x", foo=1)  # type: ignore[arg-type]
 
 
 def test_regex_and_choices_together_are_refused() -> None:

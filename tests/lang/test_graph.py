@@ -1,8 +1,10 @@
-"""Graphs: children, the tree of prefixes, the digest, the rules, the pictures."""
+"""Graphs: the tree of prefixes, the digest, the rules, the pictures."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plait.lang.api import assistant, gen, select, user
 from plait.lang.check import check
@@ -37,11 +39,6 @@ def chain(*ops: Op) -> Graph:
     return Graph("g", tuple(nodes))
 
 
-def test_children_are_what_continues_a_node() -> None:
-    assert GRAPH.children()[None] == (0,)
-    assert GRAPH.children()[3] == (4, 5, 10)
-
-
 def test_equal_prefixes_are_one_step_of_the_tree() -> None:
     tree = GRAPH.prefix_tree()
     assert tree[:4] == tuple(Prefix(i - 1 if i else None, (i,)) for i in range(4))
@@ -54,6 +51,33 @@ def test_what_a_model_writes_is_never_shared() -> None:
     assert twice.prefix_tree() == (Prefix(None, (0,)), Prefix(None, (1,)))
     texts = Graph("g", (Node(0, Text("a"), None), Node(1, Text("a"), None)))
     assert texts.prefix_tree() == (Prefix(None, (0, 1)),)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(-1, 8), st.sampled_from([Text("a"), Text("b"), Gen("x")]))))
+def test_the_tree_has_one_step_for_each_distinct_prefix(shape: list[tuple[int, Op]]) -> None:
+    nodes = [
+        Node(i, op, min(prev, i - 1) if min(prev, i - 1) >= 0 else None)
+        for i, (prev, op) in enumerate(shape)
+    ]
+    prefixes: list[tuple[object, ...]] = []  # of each node: what each node on the way adds
+    for node in nodes:
+        before = () if node.prev is None else prefixes[node.prev]
+        prefixes.append((*before, node.id if isinstance(node.op, Gen) else node.op))
+    tree = Graph("g", tuple(nodes)).prefix_tree()
+    expected: dict[tuple[object, ...], list[int]] = {}
+    for node, prefix in zip(nodes, prefixes, strict=True):
+        expected.setdefault(prefix, []).append(node.id)
+    assert [list(step.nodes) for step in tree] == list(expected.values())
+    for step in tree:
+        parent = () if step.parent is None else prefixes[tree[step.parent].nodes[0]]
+        assert prefixes[step.nodes[0]][:-1] == parent
+
+
+def test_a_graph_is_printed_in_one_line_with_its_size_and_digest() -> None:
+    graph = chain(Text("a"), Gen("x"))
+    assert str(graph) == f"<Graph of g: 2 nodes, 2 distinct prefixes, {graph.digest()[:12]}>"
+    assert "13 nodes, 12 distinct prefixes, not complete" in repr(GRAPH)
 
 
 def test_the_digest_is_what_the_graph_does() -> None:
@@ -76,6 +100,11 @@ def test_each_rule_names_what_breaks_it() -> None:
         (chain(RoleBegin("user"), RoleBegin("user")), "a user turn begins inside a user turn"),
         (chain(RoleBegin("user"), RoleEnd("system")), "a system turn ends where user turn is open"),
         (Graph("g", (Node(0, Text("a"), 3),)), "prev is 3; an edge points to an earlier node"),
+        (
+            chain(Text("\ud800")),
+            "text has a lone surrogate at position 0, which no encoding has; "
+            "read the source with errors='replace'",
+        ),
         (
             Graph("g", (read,)),
             "it reads [0]; its operation asks for None",

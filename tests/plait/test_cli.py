@@ -33,7 +33,7 @@ def target(tmp_path: Path) -> str:
     return f"{path}:typed"
 
 
-@pytest.mark.parametrize("command", ["run", "serve", "pull", "graph", "models"])
+@pytest.mark.parametrize("command", ["run", "serve", "pull", "graph", "models", "keys"])
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,6 +55,7 @@ def test_every_command_has_help_with_an_example(
         (["graph", HELLO, "--format", "png"], "png"),
         (["fly"], "fly"),
         (["run", HELLO, "--model", "a", "--connect", "ipc://b"], "exclude"),
+        (["run", HELLO, "--keys", "a"], "--connect"),
         (["serve", "--token-budget", "0"], "--token-budget: '0': pass a whole number, 1 or more"),
         (["serve", "--dtype", "float16"], "--dtype"),
     ],

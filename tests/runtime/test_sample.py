@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.spec import Bitmask
-from plait.runtime.sample import Drawn, SampleRow, gather_logprobs, sample, uniform
+from plait.runtime.sample import SampleRow, gather_logprobs, sample, uniform
 from plait.runtime.sequence import SamplingParams
 
 GREEDY = SamplingParams(temperature=0.0)
@@ -29,10 +29,10 @@ def bitmask(ids: list[int], width: int) -> Bitmask:
     return np.packbits(bits, bitorder="little").view(np.int32)
 
 
-def one(logits: list[float], sample_row: SampleRow, vocab_size: int | None = None) -> Drawn:
+def one(logits: list[float], sample_row: SampleRow, vocab_size: int | None = None) -> int:
     size = len(logits) if vocab_size is None else vocab_size
     drawn = sample(torch.tensor([logits]), [sample_row], size, frozenset((0,)))[0]
-    assert isinstance(drawn, Drawn), drawn
+    assert isinstance(drawn, int), drawn
     return drawn
 
 
@@ -45,7 +45,7 @@ def fault(logits: list[float], sample_row: SampleRow) -> RequestError:
 def frequencies(logits: list[float], params: SamplingParams, num: int = 4000) -> dict[int, float]:
     rows = [row(params, seed=7, position=i) for i in range(num)]
     drawn = sample(torch.tensor([logits] * num), rows, len(logits), frozenset())
-    counts = Counter(d.token_id for d in drawn if isinstance(d, Drawn))
+    counts = Counter(d for d in drawn if isinstance(d, int))
     return {i: c / num for i, c in sorted(counts.items())}
 
 
@@ -58,12 +58,12 @@ def test_greedy_takes_the_lowest_of_the_largest(temperature: float) -> None:
     params = SamplingParams(temperature=temperature)
     logits = [0.0] * 49_152
     logits[40_000] = logits[17] = logits[20_001] = 3.0
-    assert one(logits, row(params)).token_id == 17
+    assert one(logits, row(params)) == 17
 
 
 def test_a_forbidden_favourite_gives_way_to_the_lowest_of_the_largest_allowed() -> None:
     mask = bitmask([1, 3, 4], 6)
-    assert one([9.0, 1.0, 8.0, 2.0, 2.0, 7.0], row(mask=mask)).token_id == 3
+    assert one([9.0, 1.0, 8.0, 2.0, 2.0, 7.0], row(mask=mask)) == 3
 
 
 @pytest.mark.parametrize("width", [256, 257, 288, 320])
@@ -77,22 +77,22 @@ def test_padded_ids_are_never_drawn(width: int, temperature: float) -> None:
         for mask in (None, bitmask(list(range(width)), width)):
             rows = [row(params, position=i, mask=mask) for i in range(20)]
             drawn = sample(logits.repeat(20, 1), rows, vocab_size, frozenset())
-            assert all(isinstance(d, Drawn) and d.token_id < usable for d in drawn)
+            assert all(isinstance(d, int) and d < usable for d in drawn)
 
 
 def test_ids_without_a_token_are_never_drawn() -> None:
     logits = torch.tensor([[0.0, 9.0, 1.0], [0.0, 9.0, 1.0]])
     rows = [row(), row(SamplingParams(temperature=1.0))]
     drawn = sample(logits, rows, 3, frozenset(), absent_ids=frozenset((1, 2)))
-    assert [d.token_id for d in drawn if isinstance(d, Drawn)] == [0, 0]
+    assert [d for d in drawn if isinstance(d, int)] == [0, 0]
 
 
 def test_forbidden_end_tokens_are_not_drawn() -> None:
-    assert one([9.0, 1.0, 2.0], row(forbid_eos=True)).token_id == 2
+    assert one([9.0, 1.0, 2.0], row(forbid_eos=True)) == 2
 
 
 def test_a_mask_shorter_than_the_logits_forbids_the_rest() -> None:
-    assert one([0.0] * 40 + [9.0], row(mask=bitmask([5], 32))).token_id == 5
+    assert one([0.0] * 40 + [9.0], row(mask=bitmask([5], 32))) == 5
 
 
 def test_nothing_left_after_the_mask_is_that_rows_error() -> None:
@@ -120,14 +120,14 @@ def test_only_the_poisoned_row_fails_and_names_its_step(bad: float, temperature:
 
 def test_minus_infinity_is_fine_while_one_finite_value_remains() -> None:
     logits = [-math.inf, -math.inf, -1e30]
-    assert one(logits, row()).token_id == 2
-    assert one(logits, row(SamplingParams(temperature=1e308))).token_id == 2
+    assert one(logits, row()) == 2
+    assert one(logits, row(SamplingParams(temperature=1e308))) == 2
     assert fault([-math.inf] * 3, row()).code == "non_finite_logits"
 
 
 def test_logits_near_the_ends_of_float32_do_not_warn() -> None:
     logits = [3e38, -3e38, 1e9]
-    assert one(logits, row(SamplingParams(temperature=0.001))).token_id == 0
+    assert one(logits, row(SamplingParams(temperature=0.001))) == 0
 
 
 def test_frequencies_follow_the_softmax() -> None:
@@ -180,7 +180,7 @@ def test_top_p_equals_the_sorted_definition(random: object, top_p: float, top_k:
     params = SamplingParams(top_p=top_p, top_k=top_k)
     rows = [row(params, position=i) for i in range(50)]
     drawn = sample(torch.from_numpy(logits).repeat(50, 1), rows, 200, frozenset())
-    assert {d.token_id for d in drawn if isinstance(d, Drawn)} <= nucleus
+    assert {d for d in drawn if isinstance(d, int)} <= nucleus
 
 
 @settings(derandomize=True, max_examples=30, deadline=None)
@@ -188,7 +188,7 @@ def test_top_p_equals_the_sorted_definition(random: object, top_p: float, top_k:
 def test_neither_the_order_nor_the_size_of_the_batch_matters(order: list[int], size: int) -> None:
     logits = torch.randn(8, 300, generator=torch.Generator().manual_seed(1))
     params = [SamplingParams(), SamplingParams(top_p=0.9), SamplingParams(top_k=5, min_p=0.1)]
-    rows = [row(params[i % 3], seed=i, position=i * i, wants_logprob=True) for i in range(8)]
+    rows = [row(params[i % 3], seed=i, position=i * i) for i in range(8)]
     alone = [sample(logits[i : i + 1], [rows[i]], 300, frozenset())[0] for i in range(8)]
     chosen = order[:size]
     drawn = sample(logits[chosen], [rows[i] for i in chosen], 300, frozenset())
@@ -202,15 +202,6 @@ def test_seed_and_position_decide_the_uniform() -> None:
     assert 0.0 <= uniform(2**200, 10**9) < 1.0
     mean = sum(uniform(5, i) for i in range(4000)) / 4000
     assert mean == pytest.approx(0.5, abs=0.02)  # 4 standard errors
-
-
-def test_the_logprob_is_the_raw_models() -> None:
-    logits = [math.log(0.7), math.log(0.2), math.log(0.1), 99.0]
-    masked = row(SamplingParams(temperature=0.3), mask=bitmask([2], 4), wants_logprob=True)
-    drawn = one(logits, masked, vocab_size=3)
-    assert drawn.token_id == 2
-    assert drawn.logprob == pytest.approx(math.log(0.1), abs=1e-6)
-    assert one(logits, row(), vocab_size=3).logprob is None
 
 
 def test_the_callers_logits_and_masks_stay_as_they_were() -> None:

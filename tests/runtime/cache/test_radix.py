@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from plait.runtime.cache.blocks import BlockPool
+from plait.runtime.cache.node import common_len
 from plait.runtime.cache.radix import RadixCache
 from plait.runtime.errors import InvariantError
 from plait.runtime.sequence import Int32
@@ -38,14 +38,14 @@ class Rig:
         self.pool.decref(blocks)
 
     def num_matched(self, *tokens: int, space: str = "") -> int:
-        match = self.cache.match(space, ids(*tokens))
+        match = self.cache.match_prefix(space, ids(*tokens))
         return match.num_tokens + (match.partial.num_tokens if match.partial else 0)
 
 
 def test_a_match_ends_anywhere_in_a_block() -> None:
     rig = Rig()
     rig.put(*range(10))
-    match = rig.cache.match("", ids(0, 1, 2, 3, 4, 5, 99))
+    match = rig.cache.match_prefix("", ids(0, 1, 2, 3, 4, 5, 99))
     assert (match.num_tokens, len(match.blocks)) == (4, 1)
     assert match.partial is not None
     assert match.partial.num_tokens == 2
@@ -107,7 +107,7 @@ def test_locked_prefixes_stay() -> None:
     rig = Rig()
     rig.put(*range(8))
     rig.put(*range(4), 60, 61, 62, 63)
-    node = rig.cache.match("", ids(*range(4))).node
+    node = rig.cache.match_prefix("", ids(*range(4))).node
     rig.cache.lock(node)
     assert rig.cache.num_evictable == 2
     assert rig.cache.evict(99) == 2
@@ -120,9 +120,9 @@ def test_locked_prefixes_stay() -> None:
 def test_a_split_passes_its_locks_on() -> None:
     rig = Rig()
     rig.put(*range(8))
-    lower = rig.cache.match("", ids(*range(8))).node
+    lower = rig.cache.match_prefix("", ids(*range(8))).node
     rig.cache.lock(lower)
-    upper = rig.cache.match("", ids(*range(5))).node
+    upper = rig.cache.match_prefix("", ids(*range(5))).node
     assert upper is not lower
     assert upper.lock_count == 1
     rig.cache.unlock(lower)
@@ -171,7 +171,7 @@ def test_compact_joins_a_chain_and_keeps_its_lower_handle() -> None:
     rig = Rig()
     for end in range(4, 41, 4):
         rig.put(*range(end))
-    node = rig.cache.match("", ids(*range(40))).node
+    node = rig.cache.match_prefix("", ids(*range(40))).node
     rig.cache.lock(node)
     rig.cache.compact(node)
     assert len(rig.cache.check()) == 1
@@ -183,10 +183,10 @@ def test_compact_joins_a_chain_and_keeps_its_lower_handle() -> None:
 def test_compact_never_swallows_a_handle() -> None:
     rig = Rig()
     rig.put(*range(4))
-    upper = rig.cache.match("", ids(*range(4))).node
+    upper = rig.cache.match_prefix("", ids(*range(4))).node
     rig.cache.lock(upper)
     rig.put(*range(8))
-    rig.cache.compact(rig.cache.match("", ids(*range(8))).node)
+    rig.cache.compact(rig.cache.match_prefix("", ids(*range(8))).node)
     assert not upper.is_dead
     rig.cache.unlock(upper)
     rig.cache.check()
@@ -201,19 +201,21 @@ def test_reset_gives_every_block_back() -> None:
     rig.cache.check()
 
 
-def test_32k_tokens_match_in_100_microseconds() -> None:
+def test_a_match_of_32k_tokens_compares_once_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long it takes is measured by benchmarks/radix_match.py."""
     rig = Rig(num_blocks=2048, block_size=16)
     tokens = np.random.default_rng(0).integers(0, 1000, 32768).astype(np.int32)
     rig.put(*tokens.tolist())
-    rig.cache.match("", tokens[:16384])
-    best = min(_seconds_of_a_match(rig.cache, tokens) for _ in range(50))
-    assert best < 100e-6
+    rig.cache.match_prefix("", tokens[:16384])
+    compared: list[int] = []
 
+    def counted(a: Int32, b: Int32) -> int:
+        compared.append(len(a))
+        return common_len(a, b)
 
-def _seconds_of_a_match(cache: RadixCache, tokens: Int32) -> float:
-    start = time.perf_counter()
-    cache.match("", tokens)
-    return time.perf_counter() - start
+    monkeypatch.setattr("plait.runtime.cache.radix.common_len", counted)
+    assert rig.cache.match_prefix("", tokens).num_tokens == 32768
+    assert compared == [16384, 16384]
 
 
 def test_a_tail_whose_owner_went_past_it_is_dropped() -> None:
@@ -231,6 +233,6 @@ def test_a_tail_whose_owner_went_past_it_is_dropped() -> None:
 def test_a_locked_leaf_cannot_be_removed() -> None:
     rig = Rig()
     rig.put(1, 2, 3, 4)
-    rig.cache.lock(rig.cache.match("", ids(1, 2, 3, 4)).node)
+    rig.cache.lock(rig.cache.match_prefix("", ids(1, 2, 3, 4)).node)
     with pytest.raises(InvariantError, match="locked"):
         rig.cache.reset()

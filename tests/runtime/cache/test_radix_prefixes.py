@@ -158,7 +158,7 @@ class AgainstPrefixes(RuleBasedStateMachine):
 
     def checked_match(self, space: str, tokens: tuple[int, ...]) -> Match:
         """Match, and compare with the longest known prefix and with what the blocks hold."""
-        match = self.rig.cache.match(space, ids(*tokens))
+        match = self.rig.cache.match_prefix(space, ids(*tokens))
         ends = [i for i in range(1, len(tokens) + 1) if (space, tokens[:i]) in self.prefixes]
         partial = match.partial
         num_found = match.num_tokens + (0 if partial is None else partial.num_tokens)

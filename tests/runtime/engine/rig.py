@@ -26,6 +26,8 @@ class SlowGrammars:
 
     def compile(self, spec: GrammarSpec) -> Fixed:
         assert self.gate.wait(10)
+        if spec.source == ("large",):
+            raise RequestError("grammar_budget", "grammar too large")
         if spec.source == ("bad",):
             raise RequestError("bad_grammar", "no such regex")
         if spec.source == ("bug",):
@@ -50,14 +52,21 @@ class Inbox:
     def last(self) -> Output:
         return self.ends.get(timeout=5)
 
+    def codes(self, count: int) -> dict[str, str | None]:
+        """Wait for `count` ends; give the error code of each."""
+        ends = [self.last() for _ in range(count)]
+        return {last.request_id: last.error_code for last in ends}
+
 
 class Rig:
-    def __init__(self) -> None:
+    """The thread, its compiler and the outputs; `script` answers."""
+
+    def __init__(self, config: EngineConfig | None = None) -> None:
         self.grammars = SlowGrammars()
         self.broken = False
         self.inbox = Inbox()
         model = scripted_model(self.script, num_blocks=256, max_context=2048)
-        self.thread = EngineThread(model, EngineConfig(), self.grammars)
+        self.thread = EngineThread(model, config or EngineConfig(), self.grammars)
 
     def script(self, text: str) -> str:
         if self.broken:
@@ -66,3 +75,13 @@ class Rig:
 
     def ask(self, name: str, prompt: str = "hello", grammar: GrammarSpec | None = None) -> None:
         self.thread.submit(Request(name, ids(prompt), GREEDY, grammar), self.inbox)
+
+    def check_clean(self) -> None:
+        """Check that nothing of any request is left. Everything has ended: nothing steps now."""
+        self.thread._engine.check()
+        stats = self.thread.stats()
+        assert (stats.num_running, stats.num_waiting) == (0, 0)
+        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+        assert [*self.thread._sinks, *self.thread._compiling] == []
+        assert not self.thread._engine.has_work
+        assert self.inbox.ends.empty()

@@ -35,7 +35,7 @@ def test_max_tokens_zero_ends_at_once() -> None:
     engine = make()
     result = drain(engine, ask("a", "hi", replace(GREEDY, max_tokens=0)))["a"]
     assert (result.text, result.last.finish_reason) == ("", "length")
-    assert engine.stats().steps == 0
+    assert engine.stats().num_steps == 0
 
 
 def test_no_max_tokens_means_up_to_the_end_of_the_context() -> None:
@@ -95,7 +95,7 @@ def test_64_equal_cold_prompts_are_prefilled_once() -> None:
     results = drain(engine, *(ask(f"r{i}", prompt) for i in range(64)))
     num_outputs = len("you said ") + 12
     stats = engine.stats()
-    assert stats.computed_tokens == 512 + 63 + 64 * num_outputs
+    assert stats.num_computed_tokens == 512 + 63 + 64 * num_outputs
     assert {r.text for r in results.values()} == {"you said xxxxxprompt!"}
 
 
@@ -105,16 +105,16 @@ def test_followers_share_what_a_leader_writes_in_the_same_step() -> None:
     drain(
         engine, *(ask(f"r{i}", prompt + f" {i}", replace(GREEDY, max_tokens=1)) for i in range(9))
     )
-    assert engine.stats().steps == 1
-    assert engine.stats().computed_tokens == len(prompt + " ") + 9
+    assert engine.stats().num_steps == 1
+    assert engine.stats().num_computed_tokens == len(prompt + " ") + 9
 
 
 def test_without_caching_nothing_is_shared() -> None:
     engine = make(is_caching=False)
     drain(engine, *(ask(f"r{i}", "x" * 100, replace(GREEDY, max_tokens=1)) for i in range(5)))
     drain(engine, ask("again", "x" * 100, replace(GREEDY, max_tokens=1)))
-    assert engine.stats().computed_tokens == 600
-    assert engine.stats().cached_tokens == engine.stats().cached_blocks == 0
+    assert engine.stats().num_computed_tokens == 600
+    assert engine.stats().num_cached_tokens == engine.stats().num_cached_blocks == 0
 
 
 def test_the_next_turn_finds_prompt_and_output_in_the_cache() -> None:

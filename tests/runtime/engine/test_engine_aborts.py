@@ -77,12 +77,12 @@ def test_a_random_mix_leaves_nothing_behind() -> None:
     gc.collect()
     stats = engine.stats()
     assert sorted(terminal) == sorted(accepted)
-    assert (stats.held_blocks, stats.locked_blocks) == (0, 0)
+    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
     assert all(prompt() is None for prompt in live)
-    assert stats.finished + stats.aborted == len(accepted)
+    assert stats.num_finished + stats.num_aborted == len(accepted)
     assert refused == {"context_exceeded", "duplicate_id"}
     engine.reset_cache()
-    assert engine.stats().free_blocks == 60
+    assert engine.stats().num_free_blocks == 60
 
 
 # K11

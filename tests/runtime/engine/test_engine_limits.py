@@ -24,6 +24,7 @@ from plait.runtime.sequence import (
 )
 
 from .bench import ids
+from .grammars import Digits
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,33 @@ def request_of(index: int, prompt: str, num_output: int) -> Request | ScoreReque
         start = max(1, len(prompt) - num_output)
         texts = (ScoredText(ids(prompt), start), ScoredText(ids(prompt[::-1]), start))
         return ScoreRequest(name, texts)
-    sampling = SamplingParams(temperature=1.5, max_tokens=num_output, min_tokens=num_output // 2)
-    return Request(name, ids(prompt), sampling, seed=index)
+    sampling = SamplingParams(
+        temperature=1.5,
+        max_tokens=num_output,
+        min_tokens=num_output // 2,
+        stop=(("b<", "3"), (), ())[index % 3],
+    )
+    return Request(name, ids(prompt), sampling, seed=index, namespace="ab"[index % 5 == 4])
+
+
+def grammar_of(request: Request | ScoreRequest) -> Digits | None:
+    """Constrain every seventh length to digits, which may end before or after `max_tokens`."""
+    if isinstance(request, ScoreRequest) or request.sampling.max_tokens is None:
+        return None
+    num_output = request.sampling.max_tokens
+    return Digits(num_output + request.seed % 3) if num_output % 7 == 3 else None
 
 
 def answer(output: Output, text: str) -> tuple[object, ...]:
     logprobs = tuple(np.round(found, 4).tolist() for found in output.logprobs)
-    return text, output.token_ids, output.finish_reason, logprobs
+    return text, output.token_ids, output.tail, output.finish_reason, output.stop_reason, logprobs
 
 
 def alone(request: Request | ScoreRequest) -> tuple[object, ...]:
     """Answer one request on an engine without limits and without a cache."""
     model = scripted_model(say, num_blocks=64, max_context=1024)
     engine = Engine(model, EngineConfig(token_budget=2000, is_prefix_caching=False))
-    engine.add(request)
+    engine.add(request, grammar_of(request))
     text = ""
     while True:
         for output in engine.step():
@@ -130,7 +144,7 @@ class Run:
             for index, (arrival, prompt, num_output, abort_after) in enumerate(self.case.events):
                 if arrival == self.step and len(prompt) < self.pool_tokens:
                     request = request_of(index, prompt, num_output)
-                    self.engine.add(request)
+                    self.engine.add(request, grammar_of(request))
                     self.added[request.id] = request
                 if abort_after is not None and arrival + abort_after == self.step:
                     self.engine.abort(f"r{index}")
@@ -157,8 +171,8 @@ class Run:
             else:
                 assert output.error_code in ("cancelled", "internal")
         stats = self.engine.stats()
-        assert (stats.held_blocks, stats.locked_blocks) == (0, 0)
-        assert (stats.running, stats.waiting) == (0, 0)
+        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+        assert (stats.num_running, stats.num_waiting) == (0, 0)
 
 
 @pytest.mark.slow

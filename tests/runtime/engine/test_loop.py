@@ -75,10 +75,10 @@ def test_blocks_that_were_lost_are_found_while_idle(rig: Rig) -> None:
     rig.thread._engine._pool.allocate(3)
     rig.thread.abort("wakes the loop")
     deadline = time.monotonic() + 5
-    while rig.thread.stats().repairs == 0:
+    while rig.thread.stats().num_repairs == 0:
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    assert rig.thread.stats().free_blocks == 256
+    assert rig.thread.stats().num_free_blocks == 256
     rig.ask("b")
     assert rig.inbox.last().finish_reason == "stop"
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .rig import REGEX, Rig
+import pytest
+
+from plait.runtime.config import EngineConfig
+from plait.runtime.grammar.spec import GrammarSpec
+from plait.runtime.loop import EngineThread
+from plait.runtime.model.scripted import scripted_model
+from plait.runtime.sequence import Request
+
+from .bench import GREEDY, ids
+from .rig import REGEX, Inbox, Rig
 
 
 # K09
@@ -43,3 +52,74 @@ def test_a_bad_grammar_fails_its_own_request(rig: Rig) -> None:
 def test_a_prompt_too_long_is_refused_before_its_grammar_compiles(rig: Rig) -> None:
     rig.ask("a", "x" * 5000, grammar=REGEX)
     assert rig.inbox.last().error_code == "context_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [("bad", "bad_grammar"), ("large", "grammar_budget"), ("bug", "internal")],
+)
+def test_a_grammar_that_fails_leaves_nothing_while_others_run(
+    rig: Rig, source: str, code: str
+) -> None:
+    rig.ask("long", "long one")
+    rig.ask("failing", grammar=replace(REGEX, source=(source,)))
+    rig.grammars.gate.set()
+    rig.ask("good", grammar=REGEX)
+    assert rig.inbox.codes(3) == {"failing": code, "good": None, "long": None}
+    assert len(rig.inbox.texts["long"]) == 1500
+    rig.check_clean()
+
+
+def test_a_real_grammar_over_its_time_fails_alone_and_soon() -> None:
+    slow = GrammarSpec("regex", (r"((\w{1,60} ){1,60}|\d{1,60}){1,60}",))
+    config = EngineConfig(grammar_timeout_s=0.02, grammar_max_states=10**9)
+    thread, inbox = EngineThread(scripted_model(lambda _: "well"), config), Inbox()
+    for name, grammar in (("slow", slow), ("again", slow), ("plain", None)):
+        thread.submit(Request(name, ids("hello"), GREEDY, grammar), inbox)
+    found = inbox.codes(3)
+    thread.close()
+    assert found == {"slow": "grammar_budget", "again": "grammar_budget", "plain": None}
+    assert inbox.texts["plain"] == "well"
+
+
+def test_a_request_cancelled_while_its_grammar_compiles_leaves_nothing(rig: Rig) -> None:
+    rig.ask("cancelled", grammar=REGEX)
+    rig.ask("kept", grammar=replace(REGEX, source=("kept",)))
+    rig.thread.abort("cancelled")
+    assert rig.inbox.codes(1) == {"cancelled": "cancelled"}
+    rig.grammars.gate.set()
+    assert rig.inbox.codes(1) == {"kept": None}
+    assert rig.inbox.texts == {"cancelled": "", "kept": "kept"}
+    rig.check_clean()
+
+
+def test_a_request_cancelled_with_its_grammar_just_compiled_ends_once(rig: Rig) -> None:
+    rig.grammars.gate.set()
+    for i in range(50):
+        rig.ask(f"r{i}", "long one", grammar=replace(REGEX, source=("x" * 60,)))
+        rig.thread.abort(f"r{i}")
+    assert set(rig.inbox.codes(50)) == {f"r{i}" for i in range(50)}
+    rig.ask("after")
+    assert rig.inbox.codes(1) == {"after": None}
+    rig.check_clean()
+
+
+def test_an_id_whose_grammar_compiles_is_taken(rig: Rig) -> None:
+    rig.ask("a", grammar=REGEX)
+    other = Inbox()
+    rig.thread.submit(Request("a", ids("hello"), GREEDY), other)
+    assert other.codes(1) == {"a": "duplicate_id"}
+    rig.grammars.gate.set()
+    assert rig.inbox.codes(1) == {"a": None}
+    assert rig.inbox.texts["a"] == "yes"
+
+
+def test_no_more_requests_wait_for_grammars_than_for_the_engine() -> None:
+    rig = Rig(EngineConfig(max_waiting=2))
+    for name in "abc":
+        rig.ask(name, grammar=REGEX)
+    assert rig.inbox.codes(1) == {"c": "queue_full"}
+    rig.grammars.gate.set()
+    assert rig.inbox.codes(2) == {"a": None, "b": None}
+    rig.check_clean()
+    rig.thread.close()

@@ -65,8 +65,8 @@ def test_a_follower_starts_where_the_leader_will_have_written() -> None:
     follower = bench.wait("follower", [*range(10), 50, 51])
     plan = bench.scheduler.schedule()
     assert [(c.start, c.end) for c in plan.chunks] == [(0, 10), (10, 12)]
-    assert follower.blocks.view[:2].tolist() == leader.blocks.view[:2].tolist()
-    assert follower.blocks.view[2] != leader.blocks.view[2]
+    assert follower.block_table.view[:2].tolist() == leader.block_table.view[:2].tolist()
+    assert follower.block_table.view[2] != leader.block_table.view[2]
     assert len(plan.copies) == 2
 
 
@@ -88,12 +88,12 @@ def test_a_copy_of_a_copy_reads_the_first_source() -> None:
     bench = Bench(token_budget=100)
     bench.wait("old", range(6))
     bench.step()
-    old = bench.scheduler.running[0].blocks.view[1] * 4
+    old = bench.scheduler.running[0].block_table.view[1] * 4
     bench.wait("second", [*range(6), 60])
     third = bench.wait("third", [*range(6), 60, 70])
     plan = bench.step()
-    target = third.blocks.view[1] * 4
-    second_block = plan.chunks[1].sequence.blocks.view[1] * 4
+    target = third.block_table.view[1] * 4
+    second_block = plan.chunks[1].sequence.block_table.view[1] * 4
     assert [plan.copies[target], plan.copies[target + 1]] == [old, old + 1]
     assert plan.copies[target + 2] == second_block + 2
     assert not set(plan.copies.values()) & set(plan.copies)
@@ -105,9 +105,9 @@ def test_a_running_prefill_takes_over_what_others_computed() -> None:
     bench.step()
     second = bench.wait("second", range(40))
     computed = 12
-    while second.num_computed < 40:
+    while second.num_computed_tokens < 40:
         computed += sum(c.end - c.start for c in bench.step().chunks if c.end <= 40)
-    assert first.num_computed >= 40
+    assert first.num_computed_tokens >= 40
     assert computed == 41
 
 
@@ -122,7 +122,12 @@ def test_the_newest_is_preempted_and_comes_back_first() -> None:
         preempted = bench.step().preempted
     assert [s.request_id for s in preempted] == ["new"]
     assert [s.request_id for s in bench.scheduler.waiting] == ["new", "later"]
-    assert preempted[0].num_computed == preempted[0].num_published == len(preempted[0].blocks) == 0
+    assert (
+        preempted[0].num_computed_tokens
+        == preempted[0].num_published_tokens
+        == len(preempted[0].block_table)
+        == 0
+    )
 
 
 def test_a_sequence_is_overtaken_a_bounded_number_of_times() -> None:

@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import save_file
 
 from plait.runtime.errors import ModelLoadError
-from plait.runtime.load.pull import Recipe, pull
 from plait.runtime.load.store import Store
 from plait.runtime.load.weights import opened
 from plait.runtime.model.tokenizer import load_tokenizer
+from plait.runtime.pull import Recipe, pull
 
 Write = Callable[..., Path]
 

