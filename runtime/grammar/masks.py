@@ -75,14 +75,43 @@ class Masks:
 
     def _add_closed(self, row: Bitmask, config: Config, budget: Budget) -> None:
         """Add the tokens inside a JSON string, and those that leave it for what follows."""
-        inside = self._insides.get(config.local)
-        if inside is None:
-            mask, nodes = self._walk_local(config.local, budget)
-            inside = (mask, self._frontiers.get(nodes))
-            self._insides.put(config.local, inside)
+        inside = self._inside(config.local, budget)
         np.bitwise_or(row, inside[0], out=row)
         after = self._pushdown.closure(config.rest)
         self._set(row, self._narrow(after, inside[1], budget) or ())
+
+    def _inside(self, local: LocalState, budget: Budget) -> tuple[Bitmask, Frontier]:
+        """Give the tokens inside a JSON string, and the frontier behind its closing quote."""
+        found = self._insides.get(local)
+        if found is None:
+            parts = local.split()
+            if parts is None:
+                mask, nodes = self._walk_local(local, budget)
+                found = (mask, self._frontiers.get(nodes))
+            else:
+                found = self._subtract(*parts, budget)
+            self._insides.put(local, found)
+        return found
+
+    def _subtract(
+        self, whole: LocalState, listed: LocalState, budget: Budget
+    ) -> tuple[Bitmask, Frontier]:
+        """Leave out the strings of a list: every token that does not close one is as before."""
+        mask, frontier = self._inside(whole, budget)
+        left: set[int] = set()
+        pending = [(listed, self._frontiers.root)]
+        while pending:
+            local, place = pending.pop()
+            if local.is_last:
+                left.update(place.nodes)
+                continue
+            steps = local.edges.items()
+            pending.extend((after, place.children[b]) for b, after in steps if b in place.children)
+        ids = self._frontiers.get(tuple(sorted(left))).ids
+        row = mask.copy()
+        words = self._bits(ids)
+        np.bitwise_and(row, ~words, out=row)
+        return row, self._frontiers.get(tuple(n for n in frontier.nodes if n not in left))
 
     def _add_open(self, row: Bitmask, configs: frozenset[Config], budget: Budget) -> None:
         state = self._pushdown.state(configs, is_accepting=False)
@@ -158,6 +187,11 @@ class Masks:
                     return None
                 budget.check_time("the next token's mask")
         return found
+
+    def _bits(self, ids: Collection[int]) -> Bitmask:
+        row = np.zeros(self._vocabulary.mask_len, np.int32)
+        self._set(row, ids)
+        return row
 
     def _set(self, row: Bitmask, ids: Collection[int]) -> None:
         if ids:

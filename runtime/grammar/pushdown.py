@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .budget import Budget
-from .node import Node, Terminal
+from .node import Node, Row, Terminal
 from .spec import Bitmask
+from .switch import Switch, SwitchState
 from .terminal import LocalState
 
 MAX_CONFIGS = 20_000  # places at which a text can stand at once
@@ -171,14 +172,26 @@ class Pushdown:
                 configs.add(Config(local, config.rest, guards))
             if local.is_greedy and local.guard.groups:
                 guards = guards | {local.guard}
-            after = self.closure(config.rest)
-            is_accepting = is_accepting or after.is_accepting
-            configs.update(_guarded(after, guards))
+            for rest in self._rests(local, config.rest):
+                after = self.closure(rest)
+                is_accepting = is_accepting or after.is_accepting
+                configs.update(_guarded(after, guards))
         if not configs and not is_accepting:
             return None
         if len(configs) > MAX_CONFIGS:
             self.budget.refuse(f"a text can be read in more than {MAX_CONFIGS} ways at once")
         return self.state(frozenset(configs), is_accepting)
+
+    def _rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
+        """Give what remains behind a terminal: for a switch, behind each row of its branch."""
+        if not isinstance(local, SwitchState):
+            return [rest]
+        return [self._push_row(row, rest) for row in local.rows()]
+
+    def _push_row(self, row: Row, rest: Cell | None) -> Cell | None:
+        for part in reversed(row):
+            rest = self.push(part, rest)
+        return rest
 
     def _close(self, start: Cell) -> State:
         configs: set[Config] = set()
@@ -194,6 +207,9 @@ class Pushdown:
                 is_accepting = True
                 continue
             node = cell.node
+            if isinstance(node, Switch):
+                configs.add(Config(node.start, cell.rest))
+                continue
             if isinstance(node, Terminal):
                 local = node.start
                 if local.groups:
@@ -202,11 +218,7 @@ class Pushdown:
                     pending.append(cell.rest)
                 continue
             self.budget.spend(1, "the constraint")
-            for row in node.expand():
-                rest = cell.rest
-                for part in reversed(row):
-                    rest = self.push(part, rest)
-                pending.append(rest)
+            pending.extend(self._push_row(row, cell.rest) for row in node.expand())
         return self.state(frozenset(configs), is_accepting)
 
 

@@ -11,6 +11,7 @@ from .languages import Languages
 from .piece import Piece
 from .twins import Twins
 from .utf8 import DEAD, WHOLE, ByteClasses, Spelling
+from .words import Listed, Unlisted
 
 QUOTE = 0x22
 WIDE = 40  # bytes that lead on: from here on a state counts as wide
@@ -56,6 +57,10 @@ class LocalState:
         if found is None:
             found = self._twins[horizon] = self._owner.twin(self, horizon)
         return found
+
+    def split(self) -> tuple[LocalState, LocalState] | None:
+        """Give two states of which a text is in the first and not in the second, if known."""
+        return self._owner.split(self)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -135,6 +140,19 @@ class LocalStates:
             return state
         parts = tuple((node, self._twins.get(part, horizon)) for node, part in state.parts)
         return self._target(parts, state)
+
+    def split(self, state: LocalState) -> tuple[LocalState, LocalState] | None:
+        """Give two states of which a text is in the first and not in the second.
+
+        For a JSON string that is none of some listed ones; None for all others.
+        """
+        language = state.language
+        if state.spelling != "json" or language is None:
+            return None
+        if not isinstance(language.payload, Unlisted):
+            return None
+        listed = self._languages.machine(Listed(language.payload.rests))
+        return self.start(self._languages.anything, "json"), self.start(listed, "json")
 
     def is_live(self, language: Language, spelling: Spelling) -> bool:
         """Say whether any text of `language` can be spelt."""

@@ -26,13 +26,16 @@ class Layout:
         """Give the node of exactly `text`."""
         return self._pool.nodes.terminal(self._pool.locals.literal(text.encode()))
 
-    def key(self, name: str, is_first: bool) -> Row:
-        """Give a property's name with its quotes and colon, and the comma before it."""
+    def key(self, name: str, is_first: bool) -> tuple[str, Row]:
+        """Give a property's name with what belongs to it, and what follows it."""
         text = json.dumps(name, ensure_ascii=False)
-        if not self._blanks:
-            return (self.literal(text + ":" if is_first else "," + text + ":"),)
-        comma = () if is_first else self.comma()
-        return (*comma, self.literal(text), *self.colon())
+        if self._blanks:
+            return text, self.colon()
+        return (text + ":" if is_first else "," + text + ":"), ()
+
+    def before_key(self, is_first: bool) -> Row:
+        """Give what stands before a property's name, and does not belong to `key`."""
+        return self.comma() if self._blanks and not is_first else ()
 
     def comma(self) -> Row:
         """Give the comma between two items."""

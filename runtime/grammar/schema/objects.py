@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..node import Node, Row
+from ..switch import Switch
 from .facts import Every, Goal
 from .shapes import ObjectShape
 
@@ -33,28 +34,50 @@ class ObjectPlace:
     def expand(self) -> tuple[Row, ...]:
         """Give the next property that can come, as listed, then the others, then the end."""
         grammar, shape, possible = self._grammar, self._shape, self._grammar.possible
-        names, is_any_order = possible.names(shape), grammar.is_any_order
-        has_free = bool(possible.free_classes(shape))
-        room = None if shape.high is None else shape.high - self._count
+        names = possible.names(shape)
         num_required = sum(names[number][0] in shape.required for number in self._left)
         rows: list[Row] = []
-        for place, number in enumerate(self._left):
-            name, goal = names[number]
-            is_required = name in shape.required
-            left = self._left[place + 1 :]
-            if is_any_order:
-                left = self._left[:place] + left
-            has_room = room is None or room > num_required or (is_required and room > 0)
-            if has_room and (has_free or self._count + 1 + len(left) >= shape.low):
-                key = grammar.layout.key(name, self._is_first)
-                rows += [(*key, *row) for row in self._property(name, goal, left)]
-            if is_required and not is_any_order:
-                return tuple(rows)
-        if room is None or room > num_required:
+        options = self._options(num_required)
+        if options:
+            switch = grammar.pool.nodes.make(Switch, grammar.pool.locals, self, options)
+            rows.append((*grammar.layout.before_key(self._is_first), switch))
+        if num_required and not grammar.is_any_order:
+            return tuple(rows)
+        if shape.high is None or shape.high - self._count > num_required:
             rows += self._free()
         if not num_required and not self._wanted and self._count >= shape.low:
             rows.append(grammar.layout.close("}"))
         return tuple(rows)
+
+    def branch(self, number: int) -> tuple[Row, ...]:
+        """Give the value behind a listed name, and what can come after it."""
+        grammar = self._grammar
+        name, goal = grammar.possible.names(self._shape)[number]
+        place = self._left.index(number)
+        left = self._left[place + 1 :]
+        if grammar.is_any_order:
+            left = self._left[:place] + left
+        _, colon = grammar.layout.key(name, self._is_first)
+        return tuple((*colon, *row) for row in self._property(name, goal, left))
+
+    def _options(self, num_required: int) -> tuple[tuple[bytes, int], ...]:
+        """Give the listed names that can come next, as they are written."""
+        grammar, shape, possible = self._grammar, self._shape, self._grammar.possible
+        names, is_any_order = possible.names(shape), grammar.is_any_order
+        has_free = bool(possible.free_classes(shape))
+        room = None if shape.high is None else shape.high - self._count
+        found: list[tuple[bytes, int]] = []
+        for place, number in enumerate(self._left):
+            name, _ = names[number]
+            is_required = name in shape.required
+            num_left = len(self._left) - 1 if is_any_order else len(self._left) - place - 1
+            has_room = room is None or room > num_required or (is_required and room > 0)
+            if has_room and (has_free or self._count + 1 + num_left >= shape.low):
+                text, _ = grammar.layout.key(name, self._is_first)
+                found.append((text.encode(), number))
+            if is_required and not is_any_order:
+                break
+        return tuple(found)
 
     def _property(self, name: str, goal: Goal, left: tuple[int, ...]) -> list[Row]:
         folder, possible = self._grammar.folder, self._grammar.possible
