@@ -21,6 +21,16 @@ class PooledGrammar:
         self._start = start
         self.size_bytes = size_bytes  # what compiling it added to the pool, about
 
+    @property
+    def pool(self) -> Pool:
+        """The pool that holds its automata."""
+        return self._pool
+
+    @property
+    def start(self) -> State:
+        """Where every text begins."""
+        return self._start
+
     def matcher(self) -> PooledMatcher:
         """Start a matcher at the beginning of the text."""
         return PooledMatcher(self._pool, _Place(self._start, None))
@@ -109,7 +119,8 @@ class PooledMatcher:
                     break
                 (byte,) = live
                 state = self._pool.pushdown.step(state, byte)
-                found.append(byte)
+                if state is not None:
+                    found.append(byte)
         return bytes(found)
 
     def _advance(self, state: State, token_id: int) -> State | None:

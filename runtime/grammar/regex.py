@@ -16,6 +16,7 @@ from ..errors import RequestError
 from . import chars
 from .expr import (
     ANY,
+    EMPTY,
     Anchor,
     AnchorKind,
     Chars,
@@ -31,6 +32,7 @@ from .expr import (
 Item: TypeAlias = tuple[object, object]  # operation and argument, as `re` parses them
 Tree: TypeAlias = Iterable[Item]
 
+MAX_OPTIONS = 100  # of an atomic group
 WINDOW = 60  # characters of the pattern shown around a fault
 
 _parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
@@ -155,8 +157,8 @@ class _Reader:
         """Take the first option that matches, whatever follows."""
         if isinstance(item, Repeat) and isinstance(item.item, Chars) and not item.is_lazy:
             return self._possessive(item, "ATOMIC_GROUP")
-        options = item.options if isinstance(item, Union) else (item,)
-        if not all(map(_is_word, options)):
+        options = _words(item)
+        if options is None:
             raise self._refuse("ATOMIC_GROUP")
         first = (Look(Union(options[:i]), True, True) for i in range(len(options)))
         return Union(tuple(Concat((look, o)) for look, o in zip(first, options, strict=True)))
@@ -173,11 +175,29 @@ def _bound(high: object) -> int | None:
     return None if str(high) == "MAXREPEAT" else int(str(high))
 
 
-def _is_word(expr: Expr) -> bool:
-    """Say whether all texts of `expr` are of one length, character sets in a row."""
-    if isinstance(expr, Concat):
-        return all(map(_is_word, expr.parts))
-    return isinstance(expr, Chars)
+def _words(expr: Expr) -> tuple[Expr, ...] | None:
+    """Give the rows of character sets that `expr` stands for, in the order `re` tries them.
+
+    None if they are not of one length each, or more than MAX_OPTIONS.
+    """
+    found: tuple[Expr, ...] | None = None
+    match expr:
+        case Chars():
+            return (expr,)
+        case Union(options):
+            rows = [_words(option) for option in options]
+            if None not in rows:
+                found = tuple(word for row in rows for word in row or ())
+        case Concat(parts):
+            found = (EMPTY,)
+            for part in parts:
+                ends = _words(part)
+                if ends is None or len(found) * len(ends) > MAX_OPTIONS:
+                    return None
+                found = tuple(Concat((begin, end)) for begin in found for end in ends)
+        case _:
+            pass
+    return None if found is None or len(found) > MAX_OPTIONS else found
 
 
 def _boundary(word: Chars, is_boundary: bool) -> Expr:

@@ -1,4 +1,4 @@
-"""Sets of code points, and their automata over UTF-8, against Python's own answers."""
+"""Sets of code points, against Python's own answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.runtime.grammar import chars
+from plait.runtime.grammar.charset import CharSets
 from plait.runtime.grammar.expr import Ranges
-from plait.runtime.grammar.utf8 import DEAD, WHOLE, ByteClasses
 
 EDGES = [0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFF, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x3FFFF, 0x10FFFF]
 CODES = st.one_of(st.sampled_from(EDGES), st.integers(0, 0x10FFFF))
@@ -19,15 +19,6 @@ RANGES = st.lists(st.tuples(CODES, CODES).map(lambda p: (min(p), max(p))), max_s
 
 def holds(ranges: Ranges, code: int) -> bool:
     return any(low <= code <= high for low, high in ranges)
-
-
-def reads(classes: ByteClasses, root: int, data: bytes) -> bool:
-    node = root
-    for byte in data:
-        if node in (DEAD, WHOLE):
-            return False
-        node = classes.nodes[node].table[byte]
-    return node == WHOLE
 
 
 @settings(derandomize=True, max_examples=150, deadline=None)
@@ -41,41 +32,37 @@ def test_set_algebra_is_that_of_sets(a: Ranges, b: Ranges, codes: list[int]) -> 
         assert holds(chars.difference(left, right), code) == (is_left and not is_right)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
-@given(RANGES, st.lists(CODES, max_size=20))
-def test_a_class_reads_the_utf8_of_its_characters_and_nothing_else(
-    ranges: Ranges, codes: list[int]
-) -> None:
-    wanted = chars.encodable(chars.union(ranges))
-    classes = ByteClasses(range(256))
-    root = classes.root(wanted)
-    borders = [c for low, high in wanted for c in (low - 1, low, high, high + 1)]
-    for code in {*codes, *EDGES, *borders}:
-        if 0 <= code <= chars.LAST and not 0xD800 <= code <= 0xDFFF:
-            assert reads(classes, root, chr(code).encode()) == holds(wanted, code)
-    for broken in (
-        b"\xed\xa0\x80",
-        b"\xc0\x80",
-        b"\xe0\x80\x80",
-        b"\xf4\x90\x80\x80",
-        b"\xff",
-        b"",
-    ):
-        assert not reads(classes, root, broken)
+@settings(derandomize=True, max_examples=20, deadline=None)
+@given(st.sets(st.integers(0, 255), min_size=150))
+def test_spellable_characters_are_those_whose_bytes_are_all_known(known: set[int]) -> None:
+    ranges = chars.spellable(known)
+    for code in (*EDGES, 0x61, 0xE9, 0x436, 0x20AC, 0x1F64F, *range(0x100, 0x200)):
+        assert holds(ranges, code) == (set(chr(code).encode()) <= known)
+    assert chars.spellable(()) == ()
+    assert not holds(chars.spellable(range(256)), 0xD800)
 
 
-def test_equal_classes_share_their_nodes() -> None:
-    classes = ByteClasses(range(256))
-    first = classes.root(((0x80, 0x10FFFF),))
-    num_nodes = len(classes.nodes)
-    assert classes.root(((0x80, 0x10FFFF),)) == first
-    assert len(classes.nodes) == num_nodes
+@settings(derandomize=True, max_examples=100, deadline=None)
+@given(RANGES, RANGES)
+def test_sets_are_one_object_each_and_keep_their_algebra(a: Ranges, b: Ranges) -> None:
+    sets = CharSets()
+    left, right = sets.get(chars.union(a)), sets.get(chars.union(b))
+    assert sets.get(chars.union(a)) is left
+    assert sets.union((left, right)).ranges == chars.union((*a, *b))
+    both = sets.intersect(left, right)
+    assert both is sets.intersect(right, left)
+    assert both.ranges == chars.difference(left.ranges, chars.complement(right.ranges))
+    assert sets.subtract(left, right).ranges == chars.difference(left.ranges, right.ranges)
+    assert sets.intersect(left, sets.none) is sets.subtract(left, left) is sets.none
 
 
-def test_a_character_with_a_byte_that_no_token_holds_is_out() -> None:
-    classes = ByteClasses(set(range(256)) - {0xA9})
-    assert classes.root(((0xE9, 0xE9),)) == DEAD  # é is C3 A9
-    assert reads(classes, classes.root(((0xE8, 0xE9),)), "è".encode())
+@pytest.mark.parametrize("class_text", ["[k-m]", "[\\u00df]", "[^a]", "[\\u0130i]", r"[\w]"])
+def test_ignoring_case_gives_what_re_gives(class_text: str) -> None:
+    letters = [*map(chr, range(0x250)), "\u212a", "\u1e9e", "\u0399"]
+    plain = chars.union((ord(c), ord(c)) for c in letters if re.match(class_text, c))
+    ranges = chars.ignoring_case(class_text, plain, 0)
+    for char in letters:
+        assert holds(ranges, ord(char)) == (re.match(class_text, char, re.I) is not None)
 
 
 @pytest.mark.parametrize(

@@ -11,34 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.runtime.grammar.compiler import GrammarCompiler
-from plait.runtime.grammar.spec import (
-    Bitmask,
-    CompiledGrammar,
-    GrammarKind,
-    GrammarMatcher,
-    GrammarSpec,
-)
+from plait.runtime.grammar.spec import GrammarKind, GrammarMatcher, GrammarSpec
 from plait.runtime.grammar.vocabulary import Vocabulary
 
-EOS, SECOND_EOS, CONTROL = 700, 701, 702
-WIDTH = 760  # padded past the 703 ids
+from .tokens import (
+    CONTROL,
+    EOS,
+    SECOND_EOS,
+    TOKENS,
+    WIDTH,
+    allowed,
+    follow,
+    grammar_of,
+    mask,
+    matcher_of,
+    stepped,
+    text_of,
+    walk,
+)
 
-
-def synthetic_tokens() -> list[bytes | None]:
-    """Give single bytes, then random longer tokens: words, UTF-8 parts, digits, doubles."""
-    rng = random.Random(5)
-    pool = ["a", "b", "ab", "é", "🙏", "0", "12", " ", "-", "x", "\n", '"', "ж", "\u212a"]
-    tokens: list[bytes | None] = [bytes((b,)) for b in range(256)]
-    while len(tokens) < 650:
-        data = "".join(rng.choices(pool, k=rng.randint(1, 4))).encode()
-        start = rng.choice([0, 0, 0, 1])
-        tokens.append(data[start : rng.choice([len(data), len(data), -1]) or None] or b"aa")
-    tokens += [b"aa", b"ab", b"a" * 12] + [None] * 47
-    return [*tokens, b"</s>", None, None]
-
-
-TOKENS = synthetic_tokens()
-VOCABULARY = Vocabulary(TOKENS, (EOS, SECOND_EOS), WIDTH)
 PATTERNS = [
     r"[0-9]+",
     r".*",
@@ -53,77 +44,21 @@ PATTERNS = [
     r"\d{4}-\d{2}-\d{2}",
     r"(?:(?:a{1,4}-){1,30}x?){0,20}",
     r"[^\x00-\x7f]{1,30}",
+    r"(?=.*a)(?=.*b)(?=.*\d)[ab0-9é]{4,30}",
+    r"(?!.*(?:aa|ab)).{0,40}",
+    r"(?:\b[ab0-9]+\b[ -]?){2,9}",
+    r"(?:\w(?<!a)x?){2,30}",
+    r"(?m:^[ab]{1,9}$\n?){1,4}",
+    r"(?>aa|a)b|a{2,}+x",
     r"",
 ]
 
 
-def grammar_of(kind: GrammarKind, *source: str) -> CompiledGrammar:
-    compiler = GrammarCompiler(VOCABULARY, timeout_s=10.0, max_states=50_000)
-    return compiler.compile(GrammarSpec(kind, source))
-
-
-def matcher_of(kind: GrammarKind, *source: str) -> GrammarMatcher:
-    return grammar_of(kind, *source).matcher()
-
-
-def mask(matcher: GrammarMatcher) -> Bitmask:
-    row = np.full(VOCABULARY.mask_len, -1, np.int32)
-    matcher.fill_bitmask(row)
-    return row
-
-
-def allowed(matcher: GrammarMatcher) -> list[int]:
-    bits = np.unpackbits(mask(matcher).view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits).tolist()
-
-
-def stepped(matcher: GrammarMatcher) -> list[int]:
-    """Give the slow definition: try every token, byte by byte, on a fork."""
-    found: list[int] = []
-    for token_id, data in enumerate(TOKENS):
-        fork = matcher.fork()
-        if token_id in (EOS, SECOND_EOS):
-            is_right = matcher.is_accepting
-        else:
-            is_right = bool(data) and all(map(fork.accept, data or b""))  # single bytes: id = byte
-        if is_right:
-            found.append(token_id)
-    return found
-
-
-def walk(matcher: GrammarMatcher, rng: random.Random, num_tokens: int) -> list[int]:
-    """Follow random allowed tokens; end as soon as the text may end after `num_tokens`."""
-    taken: list[int] = []
-    while not matcher.is_finished:
-        choices = allowed(matcher)
-        assert choices, "a mask led into a dead end"
-        if len(taken) >= num_tokens and EOS in choices:
-            choices = [EOS]
-        elif len(taken) < num_tokens:
-            choices = [i for i in choices if i not in (EOS, SECOND_EOS)] or choices
-        token_id = rng.choice(choices)
-        assert matcher.accept(token_id)
-        taken.append(token_id)
-    return taken
-
-
-def text_of(taken: list[int]) -> bytes:
-    return b"".join(TOKENS[i] or b"" for i in taken if i not in (EOS, SECOND_EOS))
-
-
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_mask_equals_stepping_each_token_byte_by_byte(pattern: str) -> None:
-    rng = random.Random(pattern)
     start = matcher_of("regex", pattern)
-    for _ in range(3):
-        matcher = start.fork()
-        for _ in range(8):
-            choices = allowed(matcher)
-            assert choices == stepped(matcher)
-            texts = [i for i in choices if i not in (EOS, SECOND_EOS)]
-            if not texts:
-                break
-            assert matcher.accept(rng.choice(texts))
+    for seed in range(3):
+        follow(start, random.Random(f"{pattern}{seed}"), 8)
 
 
 def test_masks_shared_by_the_copies_of_a_repeat_are_right_at_every_place() -> None:
@@ -140,7 +75,7 @@ def test_random_walks_through_the_masks_end_in_a_whole_word(pattern: str) -> Non
     start = matcher_of("regex", pattern)
     for seed in range(10):
         rng = random.Random(seed)
-        text = text_of(walk(start.fork(), rng, rng.choice([0, 3, 30]))).decode()
+        text = walk(start.fork(), rng, rng.choice([0, 3, 30])).decode()
         assert re.fullmatch(pattern, text)
 
 

@@ -17,12 +17,13 @@ def ids(mask: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> list[int]:
 @pytest.mark.parametrize("width", [1, 31, 32, 33, 256, 257, 288])
 def test_masks_have_a_bit_for_each_id_of_the_width_and_no_more(width: int) -> None:
     vocabulary = Vocabulary([bytes((i % 256,)) for i in range(300)], (0, 299, -1), width)
+    assert vocabulary.eos_ids == {i for i in (0, 299) if i < width}
     num_tokens = len(vocabulary.ranked_ids)
-    everything = vocabulary.pack(np.ones(num_tokens, np.bool_), with_eos=True)
+    everything = vocabulary.pack(np.ones(num_tokens, np.bool_))
     assert everything.shape == (vocabulary.mask_len,) == (-(-width // 32),)
     assert everything.dtype == np.int32
-    assert ids(everything) == list(range(width))
-    assert ids(vocabulary.pack(np.zeros(num_tokens, np.bool_), with_eos=True)) == [0]
+    assert ids(everything) == list(range(1, min(width, 299)))
+    assert ids(vocabulary.pack(np.zeros(num_tokens, np.bool_))) == []
 
 
 def test_control_tokens_empty_tokens_and_end_tokens_are_no_text() -> None:
@@ -59,3 +60,27 @@ def test_the_trie_holds_each_prefix_once_with_its_tokens_and_bytes(tokens: list[
             stack.append((child, prefix + bytes((int(trie.byte[child]),))))
     assert seen == prefixes
     assert len(trie.byte) == len(prefixes)
+
+
+@settings(derandomize=True, max_examples=100, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=40))
+def test_slices_hold_each_token_once_and_know_their_places(tokens: list[bytes]) -> None:
+    vocabulary = Vocabulary(tokens, (), len(tokens))
+    ranked = [tokens[i] for i in vocabulary.ranked_ids]
+    assert sorted(np.concatenate([part.ranks for part in vocabulary.slices])) == [
+        *range(len(tokens))
+    ]
+    shortest = 0
+    for part in vocabulary.slices:
+        held = [ranked[rank] for rank in part.ranks]
+        assert all(shortest < len(token) <= part.longest for token in held)
+        shortest = part.longest
+        whole = vocabulary.trie
+        for node in range(len(part.trie.byte)):
+            inside = part.ranks[part.trie.low[node] : part.trie.high[node]]
+            place = part.nodes[node]
+            assert all(whole.low[place] <= rank < whole.high[place] for rank in inside)
+            assert node == 0 or part.trie.byte[node] == whole.byte[place]
+        flags = np.ones(len(held), np.bool_)
+        expected = sorted(vocabulary.ranked_ids[part.ranks].tolist())
+        assert ids(vocabulary.pack_slice(part, flags)) == expected
