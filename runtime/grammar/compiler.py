@@ -13,6 +13,7 @@ from .lark_parser import build_lark
 from .matcher import PooledGrammar
 from .node import Node
 from .pool import Pool
+from .schema.build import build_schema
 from .spec import CompiledGrammar, GrammarSpec
 from .texts import build_choices, build_regex
 from .vocabulary import Vocabulary
@@ -45,6 +46,7 @@ class GrammarCompiler:
         naming the limit and the construct.
         """
         with self._lock:
+            self._renew_pool()
             future = self._known.get(spec)
             is_mine = future is None
             if future is None:
@@ -70,7 +72,8 @@ class GrammarCompiler:
             message = f"{spec.kind}: longer than {MAX_SOURCE_LEN} characters"
             raise RequestError("grammar_budget", f"grammar too large: {message}")
         budget = Budget(self._timeout_s, self._max_states)
-        pool = self._current_pool()
+        with self._lock:
+            pool = self._pool
         with pool.using(budget):
             num_before = pool.size
             node = _build(spec, pool)
@@ -85,13 +88,11 @@ class GrammarCompiler:
             size_bytes = PART_BYTES * (pool.size - num_before)
         return PooledGrammar(pool, start, size_bytes)
 
-    def _current_pool(self) -> Pool:
-        """Give the pool, a fresh one if it grew too large; grammars keep the one they have."""
-        with self._lock:
-            if self._pool.size > POOL_SIZE:
-                self._pool = Pool(self._vocabulary)
-                self._known.clear()
-            return self._pool
+    def _renew_pool(self) -> None:
+        """Begin a fresh pool if this one grew too large; grammars in use keep theirs."""
+        if self._pool.size > POOL_SIZE:
+            self._pool = Pool(self._vocabulary)
+            self._known.clear()
 
     def _evict(self) -> None:
         """Drop the grammars least recently asked for while all are too large together."""
@@ -118,10 +119,12 @@ def _build(spec: GrammarSpec, pool: Pool) -> Node:
             except RecursionError as e:
                 message = "grammar too large: the regex is nested too deeply"
                 raise RequestError("grammar_budget", message) from e
-        case "lark" | "ebnf":
+        case "lark" | "ebnf" | "json_schema":
             if len(spec.source) != 1 or not _is_text(spec.source[0]):
                 message = f"{spec.kind} must be one text, not {spec.source!r}"
                 raise RequestError("bad_grammar", message)
+            if spec.kind == "json_schema":
+                return build_schema(spec.source[0], pool, spec.schema_options)
             build = build_lark if spec.kind == "lark" else build_ebnf
             return build(spec.source[0], pool)
 

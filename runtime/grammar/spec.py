@@ -8,21 +8,38 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-GrammarKind: TypeAlias = Literal["regex", "choices", "lark", "ebnf"]
+GrammarKind: TypeAlias = Literal["regex", "choices", "lark", "ebnf", "json_schema"]
 Bitmask: TypeAlias = npt.NDArray[np.int32]  # [ceil(width / 32)], bit set: token allowed
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """How values are written, and what a schema may refer to.
+
+    `max_blanks`: blanks at each place where JSON allows them; 0 is compact. `registry`: the
+    schemas that a `$ref` may name, by URI. `is_strict`: refuse what is only validated at the end.
+    `is_any_order`: properties may come in any order; else as the schema lists them.
+    """
+
+    max_blanks: int = 0
+    is_any_order: bool = False
+    registry: tuple[tuple[str, str], ...] = ()  # (URI, schema as JSON)
+    is_strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class GrammarSpec:
-    """A constraint as it was asked for: one regex, or the list of choices.
+    """A constraint as it was asked for: the list of choices, or one text of another kind.
 
     Where the text is whole, one of `stops` may follow and end it: so a model that would
-    write the stop string next can, and need not say its end token instead.
+    write the stop string next can, and need not say its end token instead. `schema_options`
+    are read for a JSON Schema only.
     """
 
     kind: GrammarKind
-    source: tuple[str, ...]  # ("[0-9]+",) or the choices
+    source: tuple[str, ...]  # ("[0-9]+",), the choices, or one grammar or schema
     stops: tuple[str, ...] = ()
+    schema_options: SchemaOptions = SchemaOptions()
 
 
 class GrammarMatcher(Protocol):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import cast
 
 from ...errors import RequestError
 from ..derive import Derivatives
 from ..node import Node
 from ..pool import Pool
+from ..spec import SchemaOptions
 from .check import check_schema
 from .documents import Documents, Json
 from .facts import ANY_VALUE, Goal
@@ -17,22 +17,8 @@ from .layout import Layout
 from .possible import Possible
 from .reader import Reader
 from .shapes import Folder
+from .survey import survey
 from .values import Grammar
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaOptions:
-    """How values are written, and what a schema may refer to.
-
-    `max_blanks`: blanks at each place where JSON allows them; 0 is compact. `registry`: the
-    schemas that a `$ref` may name, by URI. `is_strict`: refuse what is only validated at the end.
-    `is_any_order`: properties may come in any order; else as the schema lists them.
-    """
-
-    max_blanks: int = 0
-    is_any_order: bool = False
-    registry: tuple[tuple[str, str], ...] = ()  # (URI, schema as JSON)
-    is_strict: bool = False
 
 
 def build_schema(source: str, pool: Pool, options: SchemaOptions | None = None) -> Node:
@@ -44,6 +30,8 @@ def build_schema(source: str, pool: Pool, options: SchemaOptions | None = None) 
     goal = root_goal(grammar)
     if not grammar.possible.goal(goal):
         raise RequestError("bad_grammar", "schema: no value matches it")
+    if options is not None and options.is_strict:
+        _refuse_checked(grammar, goal)
     return grammar.value(goal)
 
 
@@ -59,6 +47,15 @@ def schema_grammar(source: str, pool: Pool, options: SchemaOptions) -> Grammar:
     reader.texts = folder.texts
     layout = Layout(pool, options.max_blanks)
     return Grammar(pool, reader, folder, possible, layout, options.is_any_order)
+
+
+def _refuse_checked(grammar: Grammar, goal: Goal) -> None:
+    """Refuse a schema of which something is only validated at the end."""
+    checked = survey(grammar, goal).checked
+    for place, reason in checked[:1]:
+        more = f" (and {len(checked) - 1} more)" if len(checked) > 1 else ""
+        message = f"schema: {place}: {reason}, which strict=True refuses{more}"
+        raise RequestError("bad_grammar", message)
 
 
 def root_goal(grammar: Grammar) -> Goal:

@@ -25,17 +25,28 @@ _READERS: Mapping[str, Callable[[Schema, str], object]] = {
 
 def check_schema(reader: Reader) -> None:
     """Look at every place. Raises: RequestError (bad_grammar) with the place and the reason."""
+    places: list[Schema] = []
+    for schema in places_of(reader):
+        reader.languages.budget.check_time(f"the schema at {schema}")
+        _check_keywords(reader, schema)
+        places.append(schema)
+    _check_cycles(reader, places)
+
+
+def places_of(reader: Reader) -> Iterator[Schema]:
+    """Give every place that a value can get to, each once.
+
+    Raises: RequestError (bad_grammar) for a reference that leads nowhere.
+    """
     root = reader.documents.root
     seen, pending = {root}, [root]
     while pending:
         schema = pending.pop()
-        reader.languages.budget.check_time(f"the schema at {schema}")
-        _check_keywords(reader, schema)
+        yield schema
         for other in _parts(reader, schema):
             if other not in seen:
                 seen.add(other)
                 pending.append(other)
-    _check_cycles(reader, seen)
 
 
 def _check_keywords(reader: Reader, schema: Schema) -> None:
@@ -81,7 +92,7 @@ def _same_value(reader: Reader, schema: Schema) -> Iterator[Schema]:
     yield from _targets(reader, schema)
 
 
-def _check_cycles(reader: Reader, places: set[Schema]) -> None:
+def _check_cycles(reader: Reader, places: list[Schema]) -> None:
     done: set[Schema] = set()
     for start in places:
         if start in done:

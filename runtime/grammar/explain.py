@@ -1,0 +1,127 @@
+"""What a grammar guarantees, what it only checks, what it refuses: without a model.
+
+Everything here works over the plain vocabulary of 256 single bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from ..errors import RequestError
+from .budget import Budget
+from .compiler import GrammarCompiler
+from .matcher import PooledGrammar
+from .pool import Pool
+from .sample import matches, sample
+from .schema.build import root_goal, schema_grammar
+from .schema.check import places_of
+from .schema.keywords import KEYWORDS
+from .schema.reader import REFERENCES, Reader
+from .schema.survey import Survey, survey
+from .spec import GrammarKind, GrammarSpec
+from .vocabulary import Vocabulary
+
+TIMEOUT_S = 10.0
+MAX_STATES = 200_000
+EXAMPLE_BYTES = 120
+NUM_EXAMPLES = 3
+
+COMBINING = (
+    *("type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
+    *("minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems", *REFERENCES),
+)
+ASSERTED = frozenset((*COMBINING, *(name for table in KEYWORDS.values() for name in table)))
+# Words of the standard that say nothing of a value.
+ANNOTATIONS = frozenset((
+    *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+    *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"),
+    *("$comment", "$defs", "definitions"),
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What becomes of a grammar.
+
+    `exact`: the places that the mask guarantees; `checked`: those that only a check of the
+    finished text can judge, with the reason; `ignored`: keywords without a meaning here.
+    `refused` says why there is no grammar at all, or is empty. `num_parts` are the automata's
+    states and nodes after compiling, and `examples` are random texts.
+    """
+
+    kind: GrammarKind
+    exact: tuple[str, ...] = ()
+    checked: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+    refused: str = ""
+    num_parts: int = 0
+    examples: tuple[str, ...] = ()
+
+
+def compile_plain(spec: GrammarSpec) -> PooledGrammar:
+    """Compile a grammar over single bytes. Raises: RequestError."""
+    tokens = [bytes((byte,)) for byte in range(256)]
+    compiler = GrammarCompiler(Vocabulary(tokens, (256,), 257), TIMEOUT_S, MAX_STATES)
+    grammar = compiler.compile(spec)
+    assert isinstance(grammar, PooledGrammar)
+    return grammar
+
+
+def match(spec: GrammarSpec, text: str) -> bool:
+    """Say whether `text`, as a whole, is a text of the grammar. Raises: RequestError."""
+    grammar = compile_plain(spec)
+    return matches(grammar.start, grammar.pool, text)
+
+
+def samples(spec: GrammarSpec, count: int, seed: int, max_bytes: int) -> tuple[str, ...]:
+    """Give random texts of the grammar, the same for the same seed. Raises: RequestError."""
+    return _samples(compile_plain(spec), count, seed, max_bytes)
+
+
+def _samples(grammar: PooledGrammar, count: int, seed: int, max_bytes: int) -> tuple[str, ...]:
+    rng = random.Random(seed)
+    drawn = (sample(grammar.start, grammar.pool, rng, max_bytes) for _ in range(count))
+    return tuple(data.decode() for data in drawn)
+
+
+def explain(spec: GrammarSpec, seed: int = 0) -> Explanation:
+    """Say what becomes of a grammar; what is refused is in `refused`, not raised."""
+    explanation = Explanation(spec.kind)
+    try:
+        if spec.kind == "json_schema":
+            explanation = _explain_schema(spec)
+        else:
+            explanation = replace(explanation, exact=("the whole text",))
+        grammar = compile_plain(spec)
+        size = grammar.pool.size
+        examples = _samples(grammar, NUM_EXAMPLES, seed, EXAMPLE_BYTES)
+    except RequestError as error:
+        return replace(explanation, refused=str(error))
+    return replace(explanation, num_parts=size, examples=tuple(dict.fromkeys(examples)))
+
+
+def _explain_schema(spec: GrammarSpec) -> Explanation:
+    tokens = [bytes((byte,)) for byte in range(256)]
+    pool = Pool(Vocabulary(tokens, (256,), 257))
+    with pool.using(Budget(TIMEOUT_S, MAX_STATES)):
+        (source,) = spec.source
+        grammar = schema_grammar(source, pool, spec.schema_options)
+        found = survey(grammar, root_goal(grammar))
+        exact, ignored = _sorted_places(grammar.reader, found)
+    return Explanation(spec.kind, exact, found.checked, ignored)
+
+
+def _sorted_places(reader: Reader, found: Survey) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give the places of the keywords that hold exactly, and of those that are not known."""
+    checked = {place for place, _ in found.checked}
+    exact: dict[str, None] = {}
+    ignored: dict[str, None] = {}
+    for schema in places_of(reader):
+        for keyword in schema.keywords:
+            place = f"{schema}/{keyword}"
+            if keyword in ASSERTED and place not in checked:
+                exact[place] = None
+            elif keyword not in ASSERTED | ANNOTATIONS:
+                ignored[place] = None
+    return tuple(exact), tuple(ignored)

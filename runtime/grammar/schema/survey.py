@@ -1,0 +1,82 @@
+"""All that the values of a schema can come to, looked at before any is written.
+
+The nodes of a schema are made as a text gets there, and what the mask does not guarantee is
+noted on the way. Whoever must know it all beforehand walks through the goals instead: there
+are about as many as there are places in the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .arrays import ArrayPlace
+from .facts import TYPES, Goal
+from .shapes import ArrayShape, ObjectShape
+from .values import Grammar
+
+MAX_GOALS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the mask does not guarantee, as (place, reason), and how much was looked at."""
+
+    checked: tuple[tuple[str, str], ...]
+    num_goals: int
+    num_shapes: int
+
+
+def survey(grammar: Grammar, root: Goal) -> Survey:
+    """Look at every goal that a value, or a part of it, can have to meet.
+
+    Raises: RequestError (grammar_budget) if there are too many.
+    """
+    seen, pending, num_shapes = {root}, [root], 0
+    budget = grammar.pool.languages.budget
+    while pending:
+        goal = pending.pop()
+        budget.check_time("the survey of the schema")
+        for kind in TYPES:
+            for shape in grammar.folder.shapes(goal, kind):
+                if not grammar.possible.shape(shape):
+                    continue
+                num_shapes += 1
+                new = [part for part in _parts(grammar, shape) if part not in seen]
+                seen.update(new)
+                pending += new
+        if len(seen) > MAX_GOALS:
+            budget.refuse(f"the schema comes to more than {MAX_GOALS} goals")
+    checked = tuple(sorted(grammar.reader.checked.items()))
+    return Survey(checked, len(seen), num_shapes)
+
+
+def _parts(grammar: Grammar, shape: object) -> Iterator[Goal]:
+    match shape:
+        case ArrayShape():
+            return _items(grammar, shape)
+        case ObjectShape():
+            return _properties(grammar, shape)
+        case _:
+            return iter(())
+
+
+def _items(grammar: Grammar, shape: ArrayShape) -> Iterator[Goal]:
+    counts = (0,) * len(shape.contains)
+    for index in range(shape.num_special + 1):
+        # What keeps items apart says there itself where it cannot.
+        grammar.pool.nodes.make(ArrayPlace, grammar, shape, index, counts, frozenset()).expand()
+        goals = [shape.goal(index)]
+        for each in shape.contains:
+            failing = [frozenset(((s, not holds),)) for s, holds in each.goal]
+            goals += [goal | more for goal in goals for more in (each.goal, *failing)]
+        yield from filter(grammar.possible.goal, goals)
+
+
+def _properties(grammar: Grammar, shape: ObjectShape) -> Iterator[Goal]:
+    wishes = [each.goal for each in grammar.possible.wanted(shape)]
+    goals = [goal for _, goal in grammar.possible.names(shape)]
+    goals += [goal for _, goal in grammar.possible.free_classes(shape)]
+    for goal in dict.fromkeys(goals):
+        yield goal
+        yield from filter(grammar.possible.goal, (goal | wish for wish in wishes))
