@@ -217,7 +217,7 @@ class _Builder:
         graph = {n: {_head(first) for first, _ in self._solids(n)} - {""} for n in self._rules}
         found: dict[str, Circle] = {}
         for names in components(graph):
-            if len(names) > 1 or names[0] in graph[names[0]]:
+            if len(names) > 1 or any(name in graph[name] for name in names):
                 found.update(dict.fromkeys(names, Circle(self, names)))
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -23,8 +23,7 @@ END = "$END"
 _IMPORT = re.compile(r"^[ \t]*%import[ \t]+(\.*\w*)", re.MULTILINE)
 _LIBRARIES = ("common", "lark", "python", "unicode")
 
-# Shift to a state, or reduce: pop so many, then go on as after a nonterminal.
-Action: TypeAlias = "int | tuple[int, str]"
+Reduce: TypeAlias = tuple[int, str]  # pop so many states, go on as after this rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,21 @@ class Lexer:
 
 
 @dataclass(frozen=True, slots=True)
+class Actions:
+    """What the parser does in a state: where symbols lead, before which terminals it reduces."""
+
+    shifts: dict[str, int]
+    reduces: dict[Reduce, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class LarkGrammar:
     """All that is taken from lark: plain data."""
 
     terminals: dict[str, Terminal]
     ignored: frozenset[str]
     lexers: dict[int, Lexer]  # by state
-    actions: dict[int, dict[str, Action]]  # by state and symbol
+    actions: dict[int, Actions]  # by state
     start_state: int
     end_state: int
 
@@ -121,36 +128,40 @@ def _message(error: Exception) -> str:
 def _read(lark: Lark, start: str) -> LarkGrammar:
     front = lark.parser
     lalr: LALR_Parser = front.parser
-    contextual: ContextualLexer = front.lexer
+    contextual = cast("ContextualLexer", front.lexer)
     table = cast("IntParseTable", lalr._parse_table)
-    terminals = {t.name: _terminal(t) for t in lark.terminals}
+    terminals = {str(t.name): _terminal(t) for t in lark.terminals}
     _check_groups(terminals.values())
     _check_rules(lark.rules, terminals)
     kinds = {id(lexer): number for number, lexer in enumerate(contextual.lexers.values())}
     lexers = {
-        state: Lexer(kinds[id(lexer)], tuple(t.name for t in lexer.terminals))  # type: ignore[attr-defined]
+        state: Lexer(kinds[id(lexer)], tuple(str(t.name) for t in lexer.terminals))  # type: ignore[attr-defined]
         for state, lexer in contextual.lexers.items()
     }
-    actions = {state: dict(_actions(row)) for state, row in table.states.items()}
+    actions = {state: _actions(row) for state, row in table.states.items()}
     ends = table.start_states[start], table.end_states[start]
-    return LarkGrammar(terminals, frozenset(lark.ignore_tokens), lexers, actions, *ends)
+    return LarkGrammar(terminals, frozenset(map(str, lark.ignore_tokens)), lexers, actions, *ends)
 
 
-def _actions(row: dict[str, tuple[object, object]]) -> Iterator[tuple[str, Action]]:
+def _actions(row: dict[str, tuple[object, object]]) -> Actions:
     from lark.parsers.lalr_analysis import Shift
 
+    shifts: dict[str, int] = {}
+    reduces: dict[Reduce, set[str]] = {}
     for symbol, (action, argument) in row.items():
         if action is Shift:
-            yield symbol, argument  # type: ignore[misc]
+            shifts[str(symbol)] = cast("int", argument)
         else:
-            rule: Rule = argument  # type: ignore[assignment]
-            yield symbol, (len(rule.expansion), rule.origin.name)
+            rule = cast("Rule", argument)
+            reduce = len(rule.expansion), str(rule.origin.name)
+            reduces.setdefault(reduce, set()).add(str(symbol))
+    return Actions(shifts, {reduce: frozenset(names) for reduce, names in reduces.items()})
 
 
 def _terminal(definition: TerminalDef) -> Terminal:
     pattern = definition.pattern
     return Terminal(
-        name=definition.name,
+        name=str(definition.name),
         shown=definition.user_repr(),
         is_text=pattern.type == "str",
         text=pattern.value,
@@ -167,7 +178,7 @@ def _check_groups(terminals: Iterable[Terminal]) -> None:
         try:
             groups = re.compile(f"(?P<{terminal.name}>{terminal.regex})").groupindex
         except re.error as e:
-            reason = f"{e.msg}; flags stand after the regex: /.../i"
+            reason = f"{e.msg}; write /.../i" if "flags" in e.msg else e.msg
             raise RequestError("bad_grammar", f"lark: terminal {terminal.shown}: {reason}") from e
         if seen.intersection(groups):
             message = f"lark: terminal {terminal.shown}: a named group that is used twice"

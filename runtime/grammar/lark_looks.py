@@ -106,8 +106,8 @@ def empties(expr: Expr) -> Empties:
                 return "never"
             return "early" if "early" in kinds else "last"
         case Union(options):
-            kinds = [empties(option) for option in options]
-            return "early" if {"last", "early"}.intersection(kinds[:-1]) else kinds[-1]
+            is_early = any(empties(option) != "never" for option in options[:-1])
+            return "early" if is_early else empties(options[-1])
         case Repeat(item, low, high, is_lazy):
             if high == 0:
                 return "last"

@@ -36,35 +36,38 @@ class Table:
 
     def rows(self, stack: Stack) -> tuple[Row, ...]:
         """Give each terminal that may come next, with the place after it."""
-        found: list[Row] = []
-        for name, node in self._lexing.lexed(self._grammar.lexers[stack.state]):
-            after = stack if name is None else self._shift(stack, name)
-            if after is not None:
-                found.append((node, self.place(after)))
-        if self._shift(stack, END) is not None:
-            found.append(())
-        return tuple(found)
+        lexed = self._lexing.lexed(self._grammar.lexers[stack.state])
+        after = self._shift(stack, frozenset(name for name, _ in lexed if name is not None))
+        rows: list[Row] = []
+        for name, node in lexed:
+            if name is None:
+                rows.append((node, self.place(stack)))
+            elif name in after:
+                rows.append((node, self.place(after[name])))
+        return (*rows, ()) if END in after else tuple(rows)
 
-    def _shift(self, stack: Stack, name: str) -> Stack | None:
-        """Give the stack after a terminal, reduced as often as it asks; None if it may not come."""
-        actions, end = self._grammar.actions, self._grammar.end_state
-        while True:
-            action = actions[stack.state].get(name)
-            if action is None:
-                return None
-            if isinstance(action, int):
-                return self._push(action, stack)
-            stack = self._reduce(stack, *action)
-            if name == END and stack.state == end:
-                return stack
+    def _shift(self, stack: Stack, names: frozenset[str]) -> dict[str, Stack]:
+        """Give the stacks after each of some terminals, and after the end, that may come."""
+        found: dict[str, Stack] = {}
+        pending = [(stack, names | {END})]
+        while pending:
+            stack, names = pending.pop()
+            if END in names and stack.state == self._grammar.end_state:
+                found[END] = stack
+            actions = self._grammar.actions[stack.state]
+            for name in names & actions.shifts.keys():
+                found[name] = self._push(actions.shifts[name], stack)
+            for (size, origin), lookaheads in actions.reduces.items():
+                left = names & lookaheads
+                if left:
+                    pending.append((self._reduce(stack, size, origin), left))
+        return found
 
     def _reduce(self, stack: Stack, size: int, origin: str) -> Stack:
         for _ in range(size):
             assert stack.rest is not None
             stack = stack.rest
-        state = self._grammar.actions[stack.state][origin]
-        assert isinstance(state, int)
-        return self._push(state, stack)
+        return self._push(self._grammar.actions[stack.state].shifts[origin], stack)
 
     def _push(self, state: int, rest: Stack | None) -> Stack:
         key = (state, rest)

@@ -12,7 +12,7 @@ from .languages import Languages
 from .lark_looks import Looks, Unclear
 from .lark_scan import Mode, Scan, Scans
 
-MAX_SCANS = 2_000  # places in one terminal's automaton that are looked at ahead
+MAX_WAYS = 10_000  # of one terminal to go on, that are looked at ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Matches:
         """
         has_looks = Looks(expr, self._languages).has_any
         scans, start = self._scan(expr, "token")
-        is_whole = _explore(start, MAX_SCANS)
+        is_whole = _explore(start, MAX_WAYS)
         if has_looks and not is_whole:
-            raise Unclear(f"a look, in a regex of more than {MAX_SCANS} states,")
+            raise Unclear(f"a look, in a regex that can go on in more than {MAX_WAYS} ways,")
         if is_whole and not has_looks and not scans.num_cut:
             language = build_language(expr, self._languages)  # all its texts are taken
         else:
@@ -55,8 +55,8 @@ class Matches:
 
     def _other(self, expr: Expr, mode: Mode) -> Language:
         _, start = self._scan(expr, mode)
-        if not _explore(start, MAX_SCANS):
-            raise Unclear(f"a look, in a regex of more than {MAX_SCANS} states,")
+        if not _explore(start, MAX_WAYS):
+            raise Unclear(f"a look, in a regex that can go on in more than {MAX_WAYS} ways,")
         return self._languages.machine(start)
 
     def _scan(self, expr: Expr, mode: Mode) -> tuple[Scans, Scan]:
@@ -65,11 +65,14 @@ class Matches:
 
 
 def _explore(start: Scan, limit: int) -> bool:
-    """Pass all places; False if there are more than `limit`."""
+    """Pass all places; False if more than `limit` ways lead on from them."""
     seen = {start}
     pending = [start]
-    while pending and len(seen) <= limit:
-        for _, after in pending.pop().steps():
+    num_ways = 0
+    while pending and num_ways <= limit:
+        scan = pending.pop()
+        num_ways += 1 + len(scan.threads)
+        for _, after in scan.steps():
             if after not in seen:
                 seen.add(after)
                 pending.append(after)
