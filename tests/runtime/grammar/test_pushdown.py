@@ -79,7 +79,7 @@ def node_of(tree: object, pool: Pool) -> Node:
             return pool.nodes.sequence(*(node_of(part, pool) for part in parts))
         case "or", list(options):
             return pool.nodes.choice(*(node_of(option, pool) for option in options))
-        case "times", item, int(low), more:
+        case "times", item, int(low), (int() | None) as more:
             high = None if more is None else low + more
             return pool.nodes.times(node_of(item, pool), low, high)
         case _:
@@ -94,7 +94,7 @@ def regex_of(tree: object) -> str:
             return "".join(map(regex_of, parts))
         case "or", list(options):
             return f"(?:{'|'.join(map(regex_of, options))})"
-        case "times", item, low, more:
+        case "times", item, int(low), (int() | None) as more:
             return f"(?:{regex_of(item)}){{{low},{'' if more is None else low + more}}}"
         case _:
             raise AssertionError(tree)

@@ -36,7 +36,7 @@ def rule(name: str) -> State:
     "pattern",
     [
         *["", "abc", ".*", r"[\w.]+@[a-z]{2,9}\.com", "(?=.*a)(?=.*b).{8,30}", "(?!.*foo)[fo]*x"],
-        *["a{300}", "é|[α-ω]{3,}", r"(?:\b\w+\b ?){2,40}", "[ab]*a[ab]{9}"],
+        *["a{300}", "é|[à-ü]{3,}", r"(?:\b\w+\b ?){2,40}", "[ab]*a[ab]{9}"],
     ],
 )
 def test_a_sample_matches_its_regex(pattern: str, max_bytes: int) -> None:
@@ -62,7 +62,6 @@ def test_samples_are_the_same_for_one_seed_and_others_for_others() -> None:
     again = [sample(start, POOL, random.Random(seed), 40) for seed in range(30)]
     assert texts == again
     assert len(set(texts)) > 10
-    assert b"" in texts
 
 
 def test_a_long_sample_takes_a_short_way_to_its_end() -> None:
@@ -73,11 +72,9 @@ def test_a_long_sample_takes_a_short_way_to_its_end() -> None:
 
 def test_matches_tells_whole_texts_from_beginnings_and_others() -> None:
     start = regex("ab+é?")
-    assert [
-        t
-        for t in ["a", "ab", "abb", "abé", "abéé", "", "\ud800", "ab\udcc3"]
-        if matches(start, POOL, t)
-    ] == [*["ab", "abb", "abé"]]
+    assert all(matches(start, POOL, text) for text in ["ab", "abb", "abé"])
+    for text in ["a", "abéé", "", "\ud800", "ab\udcc3"]:
+        assert not matches(start, POOL, text)
 
 
 def test_a_grammar_whose_end_is_too_far_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ def test_a_json_string_ends_with_its_quote_and_a_literal_with_its_last_byte() ->
     state = start(parse("ab?"), is_json=True)
     assert end_of(state, b'"') is None
     end = end_of(state, b'a"')
+    assert end is not None
     assert end is POOL.locals.end
     assert end.is_last
     literal = POOL.locals.literal(b"xy")
