@@ -31,11 +31,12 @@ class SessionConfig:
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """Tokens and seconds that a node cost."""
+    """Tokens and seconds that a node cost; `forced_tokens` of the output were not drawn."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    forced_tokens: int = 0
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0

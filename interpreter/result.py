@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ..lang.errors import InvalidArgument, UnknownVariable
 from ..lang.forks import Gathered, gather
@@ -22,7 +22,7 @@ class Written:
 
     branch: str
     variable: str | None
-    value: str
+    value: Any  # a str; of a schema, what its JSON was read to
 
 
 class Result:
@@ -79,11 +79,9 @@ class Result:
         outcomes = {} if self._driver is None else self._driver.outcomes
         return _sum(o.meta.usage for o in outcomes.values() if isinstance(o, Done))
 
-    def __getitem__(self, name: str) -> str:
-        """Give a variable: text, or after a fork the list of the branches' values by index.
-
-        A branch that did not set it has None in its place. The type says str, as that of
-        `s[name]` does: a union would be in the way of every reader of plain text.
+    def __getitem__(self, name: str) -> Any:
+        """Give a variable: text, what a schema's JSON was read to, or after a fork the list of
+        the branches' values by index. A branch that did not set it has None in its place.
 
         Raises: UnknownVariable; the run's error; the error of a node that failed although
         the run went on.
@@ -91,8 +89,7 @@ class Result:
         driver, found = self._find(name)
         if isinstance(found, int):
             return driver.value(found)
-        values = [None if node is None else driver.value(node) for node in found]
-        return cast(str, values)
+        return [None if node is None else driver.value(node) for node in found]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -171,6 +168,7 @@ def _sum(usages: Iterable[NodeUsage]) -> NodeUsage:
             total.prompt_tokens + usage.prompt_tokens,
             total.cached_tokens + usage.cached_tokens,
             total.output_tokens + usage.output_tokens,
+            total.forced_tokens + usage.forced_tokens,
             total.queue_s + usage.queue_s,
             total.prefill_s + usage.prefill_s,
             total.decode_s + usage.decode_s,

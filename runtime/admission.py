@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .config import EngineConfig
 from .errors import RequestError
+from .generation import Room
 from .model.interface import Model
 from .sequence import Int32, Ints, Request, ScoredText, ScoreRequest, Sequence
 
@@ -16,6 +17,8 @@ class Gate:
         self.max_context = min(limits.max_context, config.max_context or limits.max_context)
         self.pool_tokens = limits.num_blocks * limits.block_size
         self._vocab_size = min(model.tokenizer.vocab_size, limits.logits_width)
+        self._logits_width = limits.logits_width
+        self._is_jumping = config.jump_forward
         self._digest = model.digest
 
     def sequences(self, request: Request | ScoreRequest) -> tuple[Sequence, ...]:
@@ -34,11 +37,23 @@ class Gate:
             for t in request.texts
         )
 
-    def max_output(self, request: Request) -> int:
-        """Give the most tokens that a request may generate."""
-        room = self.max_context - len(request.prompt)
+    def room(self, request: Request) -> Room:
+        """Say how far the output of a request may go."""
+        longest = self.max_context - len(request.prompt)
         wanted = request.sampling.max_tokens
-        return room if wanted is None else min(room, wanted)
+        return Room(
+            max_output=longest if wanted is None else min(longest, wanted),
+            max_computed=self.pool_tokens - len(request.prompt),
+            logits_width=self._logits_width,
+            is_jumping=self._is_jumping,
+        )
+
+    def pool_exceeded(self) -> RequestError:
+        """Give the error of a request that grew until it filled the pool."""
+        size = f"the KV pool of {self.pool_tokens} tokens"
+        return RequestError(
+            "pool_exceeded", f"the request fills {size} alone; raise kv_cache_tokens"
+        )
 
     def _check_scored(self, text: ScoredText) -> None:
         self._check(text.token_ids, "text", num_new=0)

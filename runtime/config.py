@@ -104,6 +104,12 @@ class EngineConfig:
     is_prefix_caching: bool = _option(
         True, bool, "turn the radix cache off, for measurements", flag="--no-prefix-cache"
     )
+    jump_forward: bool = _option(
+        True,
+        bool,
+        "draw the tokens that a grammar leaves no choice about one by one, for measurements",
+        flag="--no-jump-forward",
+    )
     grammar_timeout_s: float = _option(
         2.0, float, "seconds that compiling one grammar may take", minimum=0.001
     )

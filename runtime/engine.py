@@ -14,7 +14,7 @@ from .cache.blocks import BlockPool
 from .cache.radix import RadixCache
 from .config import EngineConfig
 from .errors import InvariantError, RequestError, as_request_error
-from .generation import Generation
+from .generation import Generation, Progress
 from .grammar.spec import CompiledGrammar
 from .job import Job
 from .metrics import Counters, EngineStats
@@ -23,8 +23,6 @@ from .prepare import to_batch, wanted
 from .sample import SampleRow, gather_logprobs, sample
 from .scheduler import Chunk, Plan, Scheduler
 from .sequence import FinishReason, Output, Request, ScoreRequest
-
-_NO_BLOCKS = "the request fills the KV pool of {} tokens alone; raise kv_cache_tokens"
 
 
 class Engine:
@@ -65,13 +63,13 @@ class Engine:
             raise RequestError(
                 "queue_full", f"{self._num_queued} requests wait, the queue is full; try again"
             )
-        job = Job.start(request, sequences, self._generation(request, grammar), self._clock())
+        generation = self._generation(request, grammar)
+        progress = Progress() if generation is None else generation.begin()
+        job = Job.start(request, sequences, generation, self._clock())
         self._jobs[request.id] = job
         self._num_queued += 1
-        if isinstance(request, Request) and self.gate.max_output(request) == 0:
-            self._end(job, "", "length")
-        else:
-            self._scheduler.waiting.extend(sequences)
+        self._scheduler.waiting.extend(sequences)
+        self._grow(job, progress)
 
     def abort(self, request_id: str) -> None:
         """Cancel a request at the next step; of one that is unknown or over, do nothing."""
@@ -86,9 +84,7 @@ class Engine:
         plan = self._scheduler.schedule()
         self._counters.num_preemptions += len(plan.preempted)
         if plan.stuck is not None:
-            message = _NO_BLOCKS.format(self.gate.pool_tokens)
-            job = self._jobs[plan.stuck.request_id]
-            self._fail(job, RequestError("pool_exceeded", message))
+            self._fail(self._jobs[plan.stuck.request_id], self.gate.pool_exceeded())
         elif plan.chunks:
             self._note_start(plan)
             self._run(plan)
@@ -159,8 +155,7 @@ class Engine:
     ) -> Generation | None:
         if not isinstance(request, Request):
             return None
-        room, width = self.gate.max_output(request), self.model.runner.limits.logits_width
-        return Generation(request, self.model.tokenizer, grammar, room, width)
+        return Generation(request, self.model.tokenizer, grammar, self.gate.room(request))
 
     def _apply_aborts(self) -> None:
         """End the requests that were cancelled since the last step: the only place that does."""
@@ -252,21 +247,29 @@ class Engine:
                 self._advance(job, generation, result)
 
     def _advance(self, job: Job, generation: Generation, token_id: int) -> None:
-        """Let an output take its next token."""
+        """Let an output take the token that was drawn for it."""
         if job.answered_s is None:
             job.answered_s = self._clock()
         try:
-            progress = generation.accept(token_id)
+            progress = generation.take(token_id)
         except Exception as e:  # a bug in a grammar is no other request's affair
             self._fail(job, as_request_error(e))
-            return
-        self._counters.num_output_tokens += 1
+        else:
+            self._grow(job, progress)
+
+    def _grow(self, job: Job, progress: Progress) -> None:
+        """Append what an output took, or end it."""
+        self._counters.num_output_tokens += progress.num_tokens
+        self._counters.num_forced_tokens += progress.num_forced
         if progress.finish_reason is not None:
             self._end(job, progress.text, progress.finish_reason)
             return
-        job.sequences[0].tokens.extend((token_id,))
         if progress.text:
             self._outputs.append(Output(job.request.id, text=progress.text))
+        tokens = job.sequences[0].tokens
+        tokens.extend(progress.token_ids)
+        if len(tokens) > self.gate.pool_tokens:
+            self._fail(job, self.gate.pool_exceeded())
 
     def _end(self, job: Job, text: str, reason: FinishReason) -> None:
         """Close a request that ended well."""

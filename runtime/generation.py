@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from .errors import RequestError
-from .grammar.spec import CompiledGrammar
+from .grammar.spec import CompiledGrammar, GrammarMatcher
 from .model.interface import Tokenizer
 from .sample import SampleRow
 from .sequence import FinishReason, Request
@@ -15,32 +15,53 @@ from .text import TextStream
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What one token did: the text that is now safe to show, and whether the output is over."""
+class Room:
+    """How far an output may go, in tokens.
 
-    text: str
-    finish_reason: FinishReason | None
+    `is_jumping`: tokens that the grammar forces are taken without being drawn.
+    """
+
+    max_output: int  # its last length, for whatever reason
+    max_computed: int  # those that the KV pool can hold beside the prompt
+    logits_width: int
+    is_jumping: bool
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a drawn token did, together with those that it forced.
+
+    `text` is now safe to show. `token_ids` are to be computed, if the output is not over.
+    """
+
+    text: str = ""
+    finish_reason: FinishReason | None = None
+    token_ids: list[int] = field(default_factory=list)
+    num_tokens: int = 0
+    num_forced: int = 0
 
 
 class Generation:
-    """The state of one output. `max_output` is its last length, for whatever reason."""
+    """The state of one output.
+
+    Where its grammar forces tokens they come in any case: as they are, or drawn from a mask
+    that allows no other.
+    """
 
     def __init__(
-        self,
-        request: Request,
-        tokenizer: Tokenizer,
-        grammar: CompiledGrammar | None,
-        max_output: int,
-        logits_width: int,
+        self, request: Request, tokenizer: Tokenizer, grammar: CompiledGrammar | None, room: Room
     ) -> None:
         self.num_tokens = 0
+        self.num_forced = 0  # of these, not drawn
         self.stream = TextStream(tokenizer.token_bytes, request.sampling.stop)
         self._tokens: list[int] = []
+        self._coming: list[int] = []  # tokens that are forced, the next one last
         self._request = request
+        self._encode = tokenizer.encode
         self._eos_ids = tokenizer.eos_token_ids
         self._matcher = None if grammar is None else grammar.matcher()
-        self._max_output = max_output
-        self._mask_words = -(-logits_width // 32)
+        self._room = room
+        self._mask_words = -(-room.logits_width // 32)
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -52,7 +73,11 @@ class Generation:
         mask = None
         if self._matcher is not None:
             mask = np.zeros(self._mask_words, np.int32)
-            self._matcher.fill_bitmask(mask)
+            forced = self._forced(self._matcher)
+            if forced is None:
+                self._matcher.fill_bitmask(mask)
+            else:
+                mask.view(np.uint32)[forced // 32] = 1 << forced % 32
         return SampleRow(
             params=self._request.sampling,
             seed=self._request.seed,
@@ -61,26 +86,71 @@ class Generation:
             forbid_eos=self._forbids_eos,
         )
 
-    def accept(self, token_id: int) -> Progress:
-        """Take the token that was drawn. Raises: RequestError if the grammar refuses it."""
+    def begin(self) -> Progress:
+        """Take the tokens that must come before any is drawn."""
+        if self._room.max_output == 0:
+            return Progress(finish_reason="length")
+        progress = Progress()
+        self._jump(progress)
+        return progress
+
+    def take(self, token_id: int) -> Progress:
+        """Take the token that was drawn, and those that must follow it.
+
+        Raises: RequestError if the grammar refuses it.
+        """
+        progress = Progress()
+        self._accept(token_id, progress)
+        self._jump(progress)
+        return progress
+
+    def _jump(self, progress: Progress) -> None:
+        matcher, room = self._matcher, self._room
+        if matcher is None or not room.is_jumping:
+            return
+        # A token can be known only once all before it are in the pool, forced or not.
+        while progress.finish_reason is None and self.num_tokens <= room.max_computed:
+            try:
+                token_id = self._forced(matcher)
+            except RequestError:  # `row` meets it again, where it ends this output alone
+                return
+            if token_id is None:
+                return
+            self.num_forced += 1
+            progress.num_forced += 1
+            self._accept(token_id, progress)
+
+    def _forced(self, matcher: GrammarMatcher) -> int | None:
+        """Give the token that must come next; None where there is a choice."""
+        if not self._coming:
+            last_id = self._tokens[-1] if self._tokens else None
+            self._coming.extend(reversed(matcher.forced_tokens(last_id, self._encode)))
+        return self._coming[-1] if self._coming else None
+
+    def _accept(self, token_id: int, progress: Progress) -> None:
         self.num_tokens += 1
+        progress.num_tokens += 1
         if token_id in self._eos_ids and not self._request.sampling.ignore_eos:
-            return Progress(self.stream.finish(), "stop")
+            progress.finish_reason = "stop"
+            progress.text += self.stream.finish()
+            return
         if self._matcher is not None and not self._matcher.accept(token_id):
             raise RequestError("internal", f"the grammar masked token {token_id} and it was drawn")
+        if self._coming:
+            self._coming.pop()
         self._tokens.append(token_id)
-        text = self.stream.push(token_id)
-        reason = self._finish_reason()
-        if reason is not None:
-            text += self.stream.finish()
-        return Progress(text, reason)
+        progress.token_ids.append(token_id)
+        progress.text += self.stream.push(token_id)
+        progress.finish_reason = self._finish_reason()
+        if progress.finish_reason is not None:
+            progress.text += self.stream.finish()
 
     def _finish_reason(self) -> FinishReason | None:
         if self.stream.is_stopped:
             return "stop"
         if self._matcher is not None and self._matcher.is_finished:
             return "stop"
-        return "length" if self.num_tokens >= self._max_output else None
+        return "length" if self.num_tokens >= self._room.max_output else None
 
     @property
     def _forbids_eos(self) -> bool:

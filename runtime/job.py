@@ -32,7 +32,7 @@ class Job:
         now_s: float,
     ) -> Job:
         """Give the job of a request that has just arrived."""
-        num_prompt_tokens = sum(len(sequence.tokens) for sequence in sequences)
+        num_prompt_tokens = sum(sequence.num_given for sequence in sequences)
         return cls(
             request, sequences, generation, num_prompt_tokens, now_s, num_open=len(sequences)
         )
@@ -45,6 +45,7 @@ class Job:
             prompt_tokens=self.num_prompt_tokens,
             cached_tokens=sum(sequence.num_cached_tokens for sequence in self.sequences),
             output_tokens=0 if self.generation is None else self.generation.num_tokens,
+            forced_tokens=0 if self.generation is None else self.generation.num_forced,
             queue_s=started - self.arrived_s,
             prefill_s=answered - started,
             decode_s=now_s - answered,

@@ -15,6 +15,7 @@ class Counters:
     num_cached_tokens: int = 0
     num_computed_tokens: int = 0
     num_output_tokens: int = 0
+    num_forced_tokens: int = 0  # of these, not drawn: the grammar left no choice
     num_finished: int = 0
     num_failed: int = 0
     num_aborted: int = 0
@@ -42,6 +43,7 @@ class EngineStats:
     num_cached_tokens: int
     num_computed_tokens: int
     num_output_tokens: int
+    num_forced_tokens: int
     num_finished: int
     num_failed: int
     num_aborted: int

@@ -53,9 +53,9 @@ class _Fit:
 class Scheduler:
     """Owns the queue, the running list, and every block of a sequence.
 
-    There are no phases: a sequence computes what it lacks, decodes first, then prefill
-    chunks in order of admission, then new sequences first come first served. A sequence
-    that does not fit may be overtaken MAX_SKIPS times.
+    There are no phases: a sequence computes what it lacks, decodes first, then chunks of more
+    tokens in order of admission, then new sequences first come first served. A sequence that
+    does not fit may be overtaken MAX_SKIPS times.
     """
 
     def __init__(self, config: EngineConfig, pool: BlockPool, cache: RadixCache) -> None:
@@ -73,8 +73,8 @@ class Scheduler:
         """Choose the chunks of one step, and give them their blocks."""
         plan = Plan(self._budget)
         decodes = [s for s in self.running if s.is_decoding]
-        prefills = [s for s in self.running if not s.is_decoding]
-        for sequence in decodes + prefills:
+        chunks = [s for s in self.running if not s.is_decoding]
+        for sequence in decodes + chunks:
             self._continue(sequence, plan)
         if not plan.preempted:
             self._admit(plan)
@@ -201,8 +201,8 @@ class Scheduler:
         if fit.match is not None:
             self._copy(sequence, fit.match, plan)
             if sequence.num_preemptions == 0:
-                sequence.num_cached_tokens += fit.start - sequence.num_computed_tokens
-        is_last_of_prefill = fit.end == sequence.num_needed and not sequence.is_decoding
+                sequence.note_cached(fit.start)
+        is_last_of_prefill = fit.end == sequence.num_needed and not sequence.is_past_prompt
         sequence.num_computed_tokens = fit.start
         plan.chunks.append(Chunk(sequence, fit.start, fit.end))
         plan.budget -= fit.end - fit.start

@@ -85,11 +85,15 @@ class ScoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and seconds of one request; `cached_tokens` of the prompt were not computed."""
+    """Tokens and seconds of one request; `cached_tokens` of the prompt were not computed.
+
+    `forced_tokens` of the output were not drawn: the grammar left no choice.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    forced_tokens: int = 0
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -155,7 +159,7 @@ class Ints:
         """The values, without a copy; writes go through. Valid until the next `extend`."""
         return self._data[: self._len]
 
-    def extend(self, values: Int32 | tuple[int, ...]) -> None:
+    def extend(self, values: Int32 | tuple[int, ...] | list[int]) -> None:
         """Add values at the end; amortised O(len(values))."""
         end = self._len + len(values)
         if end > len(self._data):
@@ -206,7 +210,21 @@ class Sequence:
         return len(self.tokens) - 1
 
     @property
+    def num_given(self) -> int:
+        """Tokens that came with the request: all but those of its output."""
+        return len(self.tokens) if self.is_scored else self.output_start
+
+    @property
+    def is_past_prompt(self) -> bool:
+        """True if all that came with the request is computed."""
+        return self.num_computed_tokens >= self.num_given
+
+    def note_cached(self, end: int) -> None:
+        """Count the given tokens up to `end` that are not computed yet: the cache has them."""
+        self.num_cached_tokens += max(0, min(end, self.num_given) - self.num_computed_tokens)
+
+    @property
     def is_decoding(self) -> bool:
-        """True if only the token that was drawn last is missing."""
-        is_past_prompt = not self.is_scored and len(self.tokens) > self.output_start
-        return is_past_prompt and self.num_computed_tokens == len(self.tokens) - 1
+        """True if only the last token of the output is missing."""
+        is_output = len(self.tokens) > self.num_given
+        return is_output and self.num_computed_tokens == len(self.tokens) - 1

@@ -20,6 +20,9 @@ MASK_BYTES = 64 << 20  # of masks that states keep
 MAX_WALKED = 4096  # walks that are kept; each holds about one mask
 NARROW = 256  # places in the trie: past them, many at once is faster than one by one
 
+FEW = 12  # tokens that are set one by one
+_BITS = np.left_shift(np.int32(1), np.arange(32, dtype=np.int32))
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -30,7 +33,7 @@ class Masks:
     def __init__(self, vocabulary: Vocabulary, pushdown: Pushdown) -> None:
         self._vocabulary = vocabulary
         self._pushdown = pushdown
-        self._frontiers = Frontiers(vocabulary)
+        self.frontiers = Frontiers(vocabulary)
         self._local_walker = Walker[LocalState](_groups, _is_last)
         self._state_walker = Walker[State](pushdown.groups, _never)
         self._kept: OrderedDict[State, None] = OrderedDict()
@@ -87,7 +90,7 @@ class Masks:
             parts = local.split()
             if parts is None:
                 mask, nodes = self._walk_local(local, budget)
-                found = (mask, self._frontiers.get(nodes))
+                found = (mask, self.frontiers.get(nodes))
             else:
                 found = self._subtract(*parts, budget)
             self._insides.put(local, found)
@@ -99,7 +102,7 @@ class Masks:
         """Leave out the strings of a list: every token that does not close one is as before."""
         mask, frontier = self._inside(whole, budget)
         left: set[int] = set()
-        pending = [(listed, self._frontiers.root)]
+        pending = [(listed, self.frontiers.root)]
         while pending:
             local, place = pending.pop()
             if local.is_last:
@@ -107,16 +110,16 @@ class Masks:
                 continue
             steps = local.edges.items()
             pending.extend((after, place.children[b]) for b, after in steps if b in place.children)
-        ids = self._frontiers.get(tuple(sorted(left))).ids
+        ids = self.frontiers.get(tuple(sorted(left))).ids
         row = mask.copy()
         words = self._bits(ids)
         np.bitwise_and(row, ~words, out=row)
-        return row, self._frontiers.get(tuple(n for n in frontier.nodes if n not in left))
+        return row, self.frontiers.get(tuple(n for n in frontier.nodes if n not in left))
 
     def _add_open(self, row: Bitmask, configs: frozenset[Config], budget: Budget) -> None:
         state = self._pushdown.state(configs, is_accepting=False)
         if len(state.first) <= WIDE:
-            found = self._narrow(state, self._frontiers.root, budget, NARROW)
+            found = self._narrow(state, self.frontiers.root, budget, NARROW)
             if found is not None:
                 self._set(row, found)
                 return
@@ -171,6 +174,14 @@ class Masks:
         count = 0
         while pending:
             state, frontier = pending.pop()
+            chain = state.chain
+            if chain:
+                after_chain = _along(frontier, chain, found)
+                if after_chain is not None and after_chain.children:
+                    after = self._pushdown.skip(state, len(chain))
+                    if after is not None:
+                        pending.append((after, after_chain))
+                continue
             children = frontier.children
             few, many = state.first, children
             for byte in few if len(few) < len(many) else many:
@@ -194,7 +205,10 @@ class Masks:
         return row
 
     def _set(self, row: Bitmask, ids: Collection[int]) -> None:
-        if ids:
+        if len(ids) <= FEW:
+            for i in ids:
+                row[i >> 5] |= _BITS[i & 31]
+        else:
             places = np.fromiter(ids, np.int64, len(ids))
             bits = np.left_shift(np.int32(1), (places & 31).astype(np.int32))
             np.bitwise_or.at(row, places >> 5, bits)
@@ -222,6 +236,17 @@ class Kept(Generic[K, V]):
         self._values[key] = value
         if len(self._values) > self._most:
             self._values.popitem(last=False)
+
+
+def _along(frontier: Frontier, chain: bytes, found: list[int]) -> Frontier | None:
+    """Go down a chain of bytes; add the tokens that end on it. None if no token has all of it."""
+    for byte in chain:
+        child = frontier.children.get(byte)
+        if child is None:
+            return None
+        found.extend(child.ids)
+        frontier = child
+    return frontier
 
 
 def _groups(local: LocalState) -> tuple[Group, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .budget import Budget
+from .forced import Encode, forced_bytes, forced_tokens
 from .pool import Pool
 from .pushdown import State
 from .spec import Bitmask
 
 STEP_TIMEOUT_S = 0.5  # for one mask; the engine's step waits for it
-MAX_FORCED_BYTES = 4096  # looked ahead at once
 
 
 class PooledGrammar:
@@ -110,18 +110,24 @@ class PooledMatcher:
 
     def forced(self) -> bytes:
         """Give the bytes that must come next whatever the model says."""
-        found = bytearray()
         state = self._place.state
+        if state is None:
+            return b""
         with self._pool.using(_step_budget()):
-            while state is not None and not state.is_accepting and len(found) < MAX_FORCED_BYTES:
-                live = state.first
-                if len(live) != 1:
-                    break
-                (byte,) = live
-                state = self._pool.pushdown.step(state, byte)
-                if state is not None:
-                    found.append(byte)
-        return bytes(found)
+            return forced_bytes(state, self._pool)[0]
+
+    def forced_tokens(self, last_id: int | None, encode: Encode) -> tuple[int, ...]:
+        """Give the tokens that must come next; see GrammarMatcher."""
+        state = self._place.state
+        if state is None:
+            return ()
+        ahead = state.ahead
+        if ahead is not None:
+            found = ahead.tokens.get(last_id)
+            if found is not None:
+                return found
+        with self._pool.using(_step_budget()):
+            return forced_tokens(state, last_id, self._pool, encode)
 
     def _advance(self, state: State, token_id: int) -> State | None:
         data = self._pool.vocabulary.bytes_of(token_id)

@@ -36,6 +36,7 @@ class Pool:
         self.nodes = Nodes(vocabulary.longest)
         self.pushdown = Pushdown(IDLE)
         self._masks = Masks(vocabulary, self.pushdown)
+        self.frontiers = self._masks.frontiers
         self._lock = threading.RLock()
 
     @property

@@ -6,14 +6,16 @@ one cell and a grammar is never unrolled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .budget import Budget
 from .node import Node, Row, Terminal
 from .spec import Bitmask
 from .switch import Switch, SwitchState
 from .terminal import LocalState
+
+if TYPE_CHECKING:
+    from .forced import Ahead
 
 MAX_CONFIGS = 20_000  # places at which a text can stand at once
 
@@ -33,8 +35,7 @@ class Cell:
         self.twin: Cell = self
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """One way to read the text so far: inside a terminal, before the rest.
 
     `guards`: languages of which the text from here on may have no beginning.
@@ -48,7 +49,9 @@ class Config:
 class State:
     """All ways to read the text so far. Made by `Pushdown`: equal ones are one object."""
 
-    __slots__ = ("_first", "configs", "edges", "is_accepting", "mask", "tokens", "twin")
+    __slots__ = (
+        "_chain", "_first", "ahead", "configs", "edges", "is_accepting", "mask", "tokens", "twin",
+    )  # fmt: skip
 
     def __init__(self, configs: frozenset[Config], is_accepting: bool) -> None:
         self.configs = configs
@@ -56,8 +59,10 @@ class State:
         self.edges: dict[int, State | None] = {}
         self.tokens: dict[int, State | None] = {}
         self.mask: Bitmask | None = None
+        self.ahead: Ahead | None = None
         self.twin: State | None = None
         self._first: frozenset[int] | None = None
+        self._chain: bytes | None = None
 
     @property
     def first(self) -> frozenset[int]:
@@ -65,6 +70,17 @@ class State:
         if self._first is None:
             self._first = frozenset().union(*(config.local.edges for config in self.configs))
         return self._first
+
+    @property
+    def chain(self) -> bytes:
+        """Bytes that are known to come next; not all of them if b"" or if more would be."""
+        if self._chain is None:
+            chain = b""
+            if len(self.configs) == 1 and not self.is_accepting:
+                ((local, _, guards),) = self.configs
+                chain = b"" if guards else local.literal
+            self._chain = chain
+        return self._chain
 
     @property
     def is_whole(self) -> bool:
@@ -133,11 +149,24 @@ class Pushdown:
 
     def advance(self, state: State | None, data: bytes) -> State | None:
         """Step over all of `data`."""
-        for byte in data:
-            if state is None:
-                break
-            state = self.step(state, byte)
+        place = 0
+        while state is not None and place < len(data):
+            chain = state.chain
+            if not chain:
+                state = self.step(state, data[place])
+                place += 1
+                continue
+            part = data[place : place + len(chain)]
+            state = self.skip(state, len(part)) if chain.startswith(part) else None
+            place += len(part)
         return state
+
+    def skip(self, state: State, count: int) -> State | None:
+        """Step over the first `count` bytes of a state's chain, with no state between."""
+        ((local, rest, _),) = state.configs
+        configs: set[Config] = set()
+        is_accepting = self._enter(local.skip(count), rest, NO_GUARDS, configs)
+        return self.state(frozenset(configs), is_accepting) if configs or is_accepting else None
 
     def twin(self, state: State) -> State:
         """Give a state that allows the same tokens, the same for all states alike."""
@@ -165,22 +194,30 @@ class Pushdown:
                 if left is None:
                     continue
                 guards = left
-            if not local.is_final:
-                configs.add(Config(local, config.rest, guards))
-                continue
-            if local.groups:
-                configs.add(Config(local, config.rest, guards))
-            if local.is_greedy and local.guard.groups:
-                guards = guards | {local.guard}
-            for rest in self._rests(local, config.rest):
-                after = self.closure(rest)
-                is_accepting = is_accepting or after.is_accepting
-                configs.update(_guarded(after, guards))
+            is_accepting |= self._enter(local, config.rest, guards, configs)
         if not configs and not is_accepting:
             return None
         if len(configs) > MAX_CONFIGS:
             self.budget.refuse(f"a text can be read in more than {MAX_CONFIGS} ways at once")
         return self.state(frozenset(configs), is_accepting)
+
+    def _enter(
+        self, local: LocalState, rest: Cell | None, guards: Guards, configs: set[Config]
+    ) -> bool:
+        """Add where a text stands that is at `local`; True if it may end there."""
+        if not local.is_final:
+            configs.add(Config(local, rest, guards))
+            return False
+        if local.groups:
+            configs.add(Config(local, rest, guards))
+        if local.is_greedy and local.guard.groups:
+            guards = guards | {local.guard}
+        is_accepting = False
+        for after_rest in self._rests(local, rest):
+            after = self.closure(after_rest)
+            is_accepting = is_accepting or after.is_accepting
+            configs.update(_guarded(after, guards))
+        return is_accepting
 
     def _rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
         """Give what remains behind a terminal: for a switch, behind each row of its branch."""

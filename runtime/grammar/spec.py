@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -45,8 +46,8 @@ class GrammarSpec:
 class GrammarMatcher(Protocol):
     """Where one sequence stands in a grammar. Cheap; one a sequence.
 
-    `fill_bitmask`, `accept` and `forced` may raise RequestError (grammar_budget) where a
-    grammar turns out too large only as it is followed; the matcher is unchanged then.
+    `fill_bitmask`, `accept`, `forced` and `forced_tokens` may raise RequestError (grammar_budget)
+    where a grammar turns out too large only as it is followed; the matcher is unchanged then.
     """
 
     def fill_bitmask(self, row: Bitmask) -> None:
@@ -78,6 +79,15 @@ class GrammarMatcher(Protocol):
 
     def forced(self) -> bytes:
         """Give the bytes that must come next whatever the model says (b"" if none)."""
+        ...
+
+    def forced_tokens(
+        self, last_id: int | None, encode: Callable[[str], Sequence[int]]
+    ) -> tuple[int, ...]:
+        """Give the tokens that must come next, as `encode` (the tokenizer's) spells them.
+
+        `last_id` is the token that was accepted last, None if there was none.
+        """
         ...
 
 

@@ -16,7 +16,7 @@ def test_texts_finish_at_once_and_a_gen_waits_for_the_engine() -> None:
     bench.session.submit(chain(Text("a"), Text(""), Text("b"), Gen("x"), Text("c")))
     assert bench.lists == [[Done(0, "a"), Done(1, ""), Done(2, "b"), Started(3)]]
     assert bench.engine.prompt("run:3") == list(b"ab")
-    bench.answer(3, "XY", usage=Usage(2, 1, 2, 0.1, 0.2, 0.3), stop_reason=".")
+    bench.answer(3, "XY", usage=Usage(2, 1, 2, 1, 0.1, 0.2, 0.3), stop_reason=".")
     assert len(bench.lists) == 1, "nothing happens on the engine's thread"
     bench.run()
     done = bench.ends()[3]

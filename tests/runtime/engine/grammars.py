@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from plait.runtime.errors import RequestError
@@ -47,6 +49,11 @@ class Digits:
 
     def forced(self) -> bytes:
         return b""
+
+    def forced_tokens(
+        self, last_id: int | None, encode: Callable[[str], Sequence[int]]
+    ) -> tuple[int, ...]:
+        return ()
 
 
 class Costly(Digits):
@@ -98,3 +105,8 @@ class Fixed:
 
     def forced(self) -> bytes:
         return self.text[self.at :].encode()
+
+    def forced_tokens(
+        self, last_id: int | None, encode: Callable[[str], Sequence[int]]
+    ) -> tuple[int, ...]:
+        return ()
