@@ -22,7 +22,7 @@ from decimal import Decimal
 
 from ..language import Language
 from ..languages import Languages
-from .multiples import common_step, exponent, is_multiple, multiples_language
+from .multiples import Step, common_step, exponent, is_multiple, multiples_language
 from .spans import MAX_ASKED, MAX_FRACTION, Span, Spans
 
 ZERO, ONE = Decimal(0), Decimal(1)
@@ -149,11 +149,11 @@ class _Builder:
     def sizes(self, span: Span) -> Language:
         """Give the texts without a sign."""
         bounds, languages = self._bounds, self._languages
-        if bounds.multiples and self._step is not None:
+        if bounds.is_integer and self._step == Step(1, 0):
+            found = self._spans.plain(span, 0)
+        elif self._step is not None:
             scale = 0 if bounds.is_integer else None
             found = multiples_language(self._step, span, languages, scale)
-        elif bounds.is_integer:
-            found = self._spans.plain(span, 0)
         else:
             found = self._spans.plain(span, span.max_fraction())
             if not bounds.non_multiples:
@@ -192,4 +192,4 @@ def _spell(value: Decimal) -> str:
     if exponent(value) == 0:
         return str(int(value))
     nearest = float(value)
-    return repr(nearest) if Decimal(repr(nearest)) == value else f"{value:f}"
+    return repr(nearest) if Decimal(repr(nearest)) == value else str(value)

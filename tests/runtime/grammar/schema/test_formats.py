@@ -45,8 +45,7 @@ def test_the_wide_form_leaves_nothing_valid_out(name: str) -> None:
     for case in suite(f"optional/format/{name}.json"):
         assert not isinstance(case.data, str) or not case.is_valid or WORDS.holds(found, case.data)
     more = languages.both((language(name), languages.negate(found)))
-    chance = random.Random(1)
-    assert all(not WORDS.holds(more, WORDS.sample(language(name), chance)) for _ in range(20))
+    assert name == "email" or not WORDS.is_live(more)  # the search takes seconds there
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ class Words:
             chars, language = chance.choice(row)
             low, high = chance.choice(chars.ranges)
             text += chr(chance.randint(low, high))
+            assert len(text) < 10_000, "no end is found by chance"
         assert is_nullable(language), f"nothing follows {text!r}"
         return text
 
