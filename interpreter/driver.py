@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ..lang.errors import BackendDied, BackendError, NodeError, ProgramError, node_error
+from ..lang.errors import (
+    BackendDied,
+    BackendError,
+    Invalid,
+    NodeError,
+    ProgramError,
+    Truncated,
+    node_error,
+)
 from ..lang.graph import Node
+from ..lang.ops import Gen
 from ..lang.tape import Tape
 from ..lang.words import spell
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
+from .screen import Screen
 from .tasks import Signal
+from .values import Parsed, value_of
 
 Outcome: TypeAlias = Done | Failed
 Sink: TypeAlias = Callable[[NodeEvent], None]
@@ -49,6 +60,8 @@ class LiveDriver:
         self._outcomes: dict[int, Outcome] = {}  # in order of time
         self._handled: set[int] = set()  # failures that the author has seen
         self._waiters: list[_Waiter] = []
+        self._screen = Screen()
+        self._values: dict[int, Parsed] = {}
         self._lost: Exception | None = None
         self._is_closed = False
         self._is_abandoned = False
@@ -56,9 +69,26 @@ class LiveDriver:
 
     # What a state asks for
 
-    def value(self, node: int) -> str:
+    def value(self, node: int) -> object:
         """Give a node's value; submits and waits. Raises: NodeError, BackendError."""
-        return self._done(node).text
+        done = self._done(node)
+        try:
+            return self.parsed(done)
+        except (Truncated, Invalid):
+            self._handled.add(node)
+            raise
+
+    def parsed(self, done: Done) -> object:
+        """Give the value of a node that is done: its text, or what a schema's JSON says.
+
+        Raises: Truncated, Invalid.
+        """
+        node = self._tape.node(done.node)
+        if not isinstance(node.op, Gen) or node.op.schema is None:
+            return done.text
+        if done.node not in self._values:
+            self._values[done.node] = value_of(node, node.op.schema, done)
+        return self._values[done.node].get()
 
     def text(self, node: int) -> str:
         """Give the text that a node added to its branch; submits and waits."""
@@ -74,6 +104,9 @@ class LiveDriver:
         self._await(nodes, stops_at_failure=True)
         failures = self._failures(nodes)
         if not failures:
+            for fault in self._faults(nodes):
+                self._handled.update(nodes)
+                raise fault
             return
         rest = self._missing(nodes)
         if rest:
@@ -88,9 +121,11 @@ class LiveDriver:
         """Submit what the tape holds, as one segment."""
         with self._submit_lock:
             self._check()
-            segment = self._tape.take()
+            segment, refused = self._screen.split(self._tape.take())
             if segment:
                 self._session.submit(segment)
+        if refused:
+            self._on_events(refused)
 
     def finish(self) -> None:
         """Submit the rest and wait for everything.
@@ -105,8 +140,11 @@ class LiveDriver:
                 if not {failure.node, failure.origin} & self._handled:
                     raise self.error(self._cause(failure, nodes))
             if not self._missing(nodes):
-                return
+                break
             self._await(nodes, stops_at_failure=True)
+        for fault in self._faults(nodes):
+            if fault.node not in self._handled:
+                raise fault
 
     def close(self) -> None:
         """Give the session back; what is still running stops. Idempotent."""
@@ -225,6 +263,16 @@ class LiveDriver:
         with self._lock:
             outcomes = list(self._outcomes.values())
         return [o for o in outcomes if isinstance(o, Failed) and o.node in wanted]
+
+    def _faults(self, nodes: Iterable[int]) -> Iterator[Truncated | Invalid]:
+        """Give what is wrong with the values of the finished nodes among `nodes`, in order."""
+        for node in nodes:
+            outcome = self._outcomes.get(node)
+            if isinstance(outcome, Done):
+                try:
+                    self.parsed(outcome)
+                except (Truncated, Invalid) as fault:
+                    yield fault
 
     def _cause(self, failure: Failed, nodes: Iterable[int]) -> Failed:
         """Give the failure where this one began, if that is among `nodes`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..lang.errors import InvalidArgument, NodeError, UnknownVariable
 from ..lang.graph import Node
@@ -19,8 +19,8 @@ class Event:
     """One step of one gen or select.
 
     `branch` is its path ("" for the body itself, "0.2" for branch 2 of fork 0), `variable`
-    its name if it has one, `node` its id. A delta has new `text`; an end has the whole
-    `value`; an error has the `error`. After a start comes an end or an error, unless the
+    its name if it has one, `node` its id. A delta has new `text`; an end has the whole text as
+    `value`, and what `s[name]` gives as `parsed`; an error has the `error`. After a start comes an end or an error, unless the
     whole run stops before. A node that never started may still give an error.
     """
 
@@ -30,11 +30,17 @@ class Event:
     node: int
     text: str = ""
     value: str | None = None
+    parsed: Any = None
     error: NodeError | None = None
 
 
-def event_of(node: Node, event: NodeEvent, error: NodeError | None) -> Event | None:
-    """Give the author's view of a backend's event; None for nodes that only add text."""
+def event_of(
+    node: Node, event: NodeEvent, error: NodeError | None, parsed: object = None
+) -> Event | None:
+    """Give the author's view of a backend's event; None for nodes that only add text.
+
+    An end that has an `error`, such as a value that a limit has cut, is an error.
+    """
     if not isinstance(node.op, Gen | Select):
         return None
     branch, name = node.branch, node.op.name
@@ -43,9 +49,9 @@ def event_of(node: Node, event: NodeEvent, error: NodeError | None) -> Event | N
             return Event("start", branch, name, node.id)
         case Delta(text=text):
             return Event("delta", branch, name, node.id, text=text)
-        case Done(text=value):
-            return Event("end", branch, name, node.id, value=value)
-        case Failed():
+        case Done(text=value) if error is None:
+            return Event("end", branch, name, node.id, value=value, parsed=parsed)
+        case Done() | Failed():
             return Event("error", branch, name, node.id, error=error)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..lang.ops import Gen, Sampling
-from ..runtime.grammar.spec import GrammarSpec
+from ..runtime.grammar.spec import GrammarSpec, SchemaOptions
 from ..runtime.sequence import Int32, Request, SamplingParams
 
 
@@ -19,7 +19,7 @@ def gen_request(op: Gen, id: str, prompt: Int32, defaults: Sampling, place_seed:
         id=id,
         prompt=prompt,
         sampling=sampling,
-        grammar=_grammar(op, sampling.stop),
+        grammar=grammar_spec(op, sampling.stop),
         seed=place_seed if op.seed is None else op.seed,
     )
 
@@ -39,9 +39,19 @@ def sampling_params(own: Sampling, defaults: Sampling) -> SamplingParams:
     return SamplingParams(**given)
 
 
-def _grammar(op: Gen, stops: tuple[str, ...]) -> GrammarSpec | None:
+def grammar_spec(op: Gen, stops: tuple[str, ...]) -> GrammarSpec | None:
+    """Give the constraint of a gen, if it has one."""
     if op.regex is not None:
         return GrammarSpec("regex", (op.regex,), stops)
     if op.choices is not None:
         return GrammarSpec("choices", op.choices, stops)
+    if op.grammar is not None:
+        return GrammarSpec(op.grammar.format, (op.grammar.source,), stops)
+    if op.schema is not None:
+        options = SchemaOptions(
+            max_blanks=op.schema.whitespace,
+            is_any_order=op.schema.order == "any",
+            is_strict=op.schema.strict,
+        )
+        return GrammarSpec("json_schema", (op.schema.source,), stops, options)
     return None

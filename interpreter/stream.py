@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..lang.errors import NodeError, ProgramError
-from .backend import Failed, NodeEvent
+from ..lang.errors import Invalid, NodeError, ProgramError, Truncated
+from .backend import Done, Failed, NodeEvent
 from .events import Claim, Event, TextFilter, event_of, texts
 from .result import Result
 from .run import Call, Run
@@ -26,9 +26,16 @@ _CLOSE_WAIT_S = 1.0
 
 def _translate(run: Run, event: NodeEvent) -> Event | None:
     error: NodeError | None = None
-    if isinstance(event, Failed) and run.driver is not None:
-        error = run.driver.error(event)
-    return event_of(run.tape.node(event.node), event, error)
+    parsed: object = None
+    if run.driver is not None:
+        if isinstance(event, Failed):
+            error = run.driver.error(event)
+        elif isinstance(event, Done):
+            try:
+                parsed = run.driver.parsed(event)
+            except (Truncated, Invalid) as fault:
+                error = fault
+    return event_of(run.tape.node(event.node), event, error, parsed)
 
 
 class _Ending:

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
+from typing import Never, Protocol, TypeAlias
 
+from .checked_ops import gen_of, select_of
 from .errors import InvalidArgument, NotSupported
 from .expr import Expr, turn
-from .ops import SelectMethod
-from .options import GEN_OPTIONS, gen_of, refuse_n, refuse_unknown, sampling, select_of
+from .ops import PropertyOrder, SelectMethod
+from .options import GEN_OPTIONS, refuse_n, refuse_unknown, sampling
 from .where import place
+
+# A JSON Schema, or a class or type; typing has no common type of those, such as `list[int]`.
+Schema: TypeAlias = object
+
+
+class GrammarLike(Protocol):
+    """A grammar that says itself what it is: `plait.Grammar`."""
+
+    @property
+    def kind(self) -> str:
+        """Say in which syntax it is: "lark" or "ebnf"."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Give its text."""
+        ...
 
 
 def gen(
     name: str | None = None,
+    schema: Schema | None = None,
     *,
     max_tokens: int | None = None,
     min_tokens: int | None = None,
@@ -25,6 +44,10 @@ def gen(
     ignore_eos: bool | None = None,
     regex: str | None = None,
     choices: Sequence[str] | None = None,
+    grammar: str | GrammarLike | None = None,
+    strict: bool | None = None,
+    whitespace: int | None = None,
+    order: PropertyOrder | None = None,
     seed: int | None = None,
     n: None = None,
     **unknown: Never,
@@ -38,6 +61,10 @@ def gen(
 
     Args:
         name: The variable; a name used again overwrites the earlier value.
+        schema: The output is JSON of a value that matches it, and `s[name]` is that value: of
+            a JSON Schema what json.loads gives, of a pydantic model, a dataclass or a
+            TypedDict an instance, of another type its value. A value that `max_tokens` or the
+            context cuts is Truncated, one that does not validate is Invalid.
         max_tokens: The most tokens to write.
         min_tokens: The fewest tokens to write before the text may end.
         stop: Text, or texts, that end the output; cut off from it.
@@ -50,6 +77,11 @@ def gen(
             or the context cuts it; `meta(name).finish_reason` is "length" then.
         choices: The output is one of these texts, unless it is cut in the same way; see
             `select` for scoring them instead.
+        grammar: The output is a text of this grammar, in Lark's syntax, or in EBNF or GBNF
+            (whose rules have `::=`), unless it is cut in the same way.
+        strict: Refuse a schema of which something is only checked at the end.
+        whitespace: The most blanks at each place where JSON allows them; 0 is compact.
+        order: "listed" writes properties as the schema lists them, "any" lets the model choose.
         seed: Fixes the draws of this gen; else they follow from the run's seed and its place.
         n: Refused: to take several samples, fork.
         unknown: Refused, with the options that there are.
@@ -69,7 +101,19 @@ def gen(
             min_p=min_p,
             ignore_eos=ignore_eos,
         )
-        return Expr((gen_of(name, options, regex=regex, choices=choices, seed=seed),))
+        op = gen_of(
+            name,
+            options,
+            regex=regex,
+            choices=choices,
+            schema=schema,
+            grammar=grammar,
+            strict=strict,
+            whitespace=whitespace,
+            order=order,
+            seed=seed,
+        )
+        return Expr((op,))
     except (InvalidArgument, NotSupported) as error:
         raise type(error)(f"{place()}gen({name!r}): {error}") from None
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from .errors import InvalidArgument
 from .graph import Graph, Node, Where
 from .ops import Gen, Input, Role, RoleBegin, RoleEnd, Select, Value
-from .options import check_op
+from .checked_ops import check_op
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ from typing import Protocol
 class Driver(Protocol):
     """Runs the nodes of one program; every method is thread-safe."""
 
-    def value(self, node: int) -> str:
+    def value(self, node: int) -> object:
         """Submit what is pending, wait for a gen or select, and give its value.
+
+        It is a str, or what a schema's JSON was read to.
 
         Raises: NodeError if the node failed, BackendError if the backend did.
         """

@@ -11,6 +11,8 @@ PlaitError
 │   ├── ContextExceeded       prompt plus output longer than the model's context
 │   ├── PoolExceeded          more KV blocks than the pool has
 │   ├── GrammarError          a constraint that does not compile or cannot be met
+│   ├── Truncated             a value of a schema that a limit has cut; has its text
+│   ├── Invalid               a value that does not match its schema; has its text
 │   ├── TemplateError         the model has no chat template, or it refuses the talk
 │   └── Cancelled             cancelled by a sibling's failure or by the caller
 ├── BackendError              the backend as a whole
@@ -92,6 +94,46 @@ class PoolExceeded(NodeError):
 
 class GrammarError(NodeError):
     """A constraint that does not compile, is too large, or cannot be met."""
+
+
+class Truncated(NodeError):
+    """A value of a schema that `max_tokens` or the context has cut.
+
+    `text` is what there is of it, `reason` what cut it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str = "",
+        reason: str = "",
+        node: int | None = None,
+        where: Where | None = None,
+    ) -> None:
+        super().__init__(message, node=node, where=where, code="truncated")
+        self.text = text
+        self.reason = reason
+
+
+class Invalid(NodeError):
+    """A finished value that does not match its schema, or that a stop string has cut.
+
+    `text` is what the model wrote, `reason` what is wrong with it, and where.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str = "",
+        reason: str = "",
+        node: int | None = None,
+        where: Where | None = None,
+    ) -> None:
+        super().__init__(message, node=node, where=where, code="invalid_value")
+        self.text = text
+        self.reason = reason
 
 
 class TemplateError(NodeError):

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeAlias
 from .errors import InvalidArgument, RoleError
 from .ops import Gen, Role, RoleBegin, RoleEnd, Select
 from .options import check_encodes
-from .standin import Hole, StandIn
+from .standin import Hole, ParsedStandIn, StandIn, stop
 from .tape import Tape
 from .where import place
 from .words import spell
@@ -87,6 +87,8 @@ def parts_of(value: object) -> tuple[Part, ...]:
     Raises: InvalidArgument for anything else, saying what to write instead.
     """
     if isinstance(value, StandIn):
+        if type(value) is ParsedStandIn:
+            stop(value, "appending a parsed value needs it; s.ref gives its text")
         return value._parts
     if isinstance(value, Expr):
         return value.parts
@@ -115,6 +117,8 @@ def _described(value: object) -> str:
         return f"{kind}; decode it first: value.decode()"
     if isinstance(value, list | tuple):
         return f"a {kind}; append its items one by one, or join them to one str"
+    if isinstance(value, dict):
+        return "a dict; append s.ref(name), which is the text that the model wrote, or json.dumps"
     return f"a {kind}; pass a str, or an expression such as gen(...)"
 
 

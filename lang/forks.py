@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from .errors import InvalidArgument, UnknownVariable
 from .expr import Expr, parts_of
@@ -24,7 +24,7 @@ def gather(branches: Sequence[Mapping[str, int]]) -> dict[str, Gathered]:
     return {name: tuple(own.get(name) for own in branches) for name in names}
 
 
-class Joined(Mapping[str, list[str]]):
+class Joined(Mapping[str, list[Any]]):
     """Name -> values by branch index, of every name that a branch set itself.
 
     The list has one place a branch. It holds None where a branch did not set the name,
@@ -35,12 +35,12 @@ class Joined(Mapping[str, list[str]]):
         self._driver = driver
         self._nodes = nodes
 
-    def __getitem__(self, name: str) -> list[str]:
+    def __getitem__(self, name: str) -> list[Any]:
         if name not in self._nodes:
             known = ", ".join(self._nodes) or "none"
             raise UnknownVariable(f'{place()}no branch set "{name}"; the branches set: {known}')
         value = self._driver.value
-        return [cast(str, None) if node is None else value(node) for node in self._nodes[name]]
+        return [None if node is None else value(node) for node in self._nodes[name]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nodes)

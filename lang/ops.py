@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -70,12 +70,40 @@ class RoleEnd:
     role: Role
 
 
+PropertyOrder: TypeAlias = Literal["listed", "any"]
+GrammarFormat: TypeAlias = Literal["lark", "ebnf"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """The output is JSON of a value that matches a schema; the value is read from it.
+
+    `source` is the schema as compact JSON, its properties in the author's order. `whitespace`
+    bounds the blanks at each place where JSON allows them. `hint` is the Python type that the
+    value becomes; it stays in the process, and counts for nothing else.
+    """
+
+    source: str
+    strict: bool = False
+    whitespace: int = 0
+    order: PropertyOrder = "listed"
+    hint: object = field(default=None, compare=False, repr=False, metadata={"is_local": True})
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarText:
+    """The output is a text of a grammar in Lark's syntax, or in EBNF or GBNF."""
+
+    format: GrammarFormat
+    source: str
+
+
 @dataclass(frozen=True, slots=True)
 class Gen:
     """Let the model write, and keep what it wrote under `name`.
 
-    At most one of `regex` and `choices` is given. `seed` overrides the one that the
-    run derives from its own seed and this node's place.
+    At most one of `regex`, `choices`, `schema` and `grammar` is given. `seed` overrides the
+    one that the run derives from its own seed and this node's place.
     """
 
     name: str | None = None
@@ -83,6 +111,8 @@ class Gen:
     regex: str | None = None
     choices: tuple[str, ...] | None = None
     seed: int | None = None
+    schema: JsonSchema | None = None
+    grammar: GrammarText | None = None
 
 
 @dataclass(frozen=True, slots=True)

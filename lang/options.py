@@ -6,14 +6,15 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import get_args
 
 from .errors import InvalidArgument, NotSupported
-from .ops import Gen, Input, Op, Sampling, Select, SelectMethod, Text
+from .ops import Sampling
 from .standin import stop
 
-GEN_OPTIONS = (*(field.name for field in fields(Sampling)), "regex", "choices", "seed")
-METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
+GEN_OPTIONS = (
+    *(field.name for field in fields(Sampling)),
+    *("regex", "choices", "schema", "grammar", "strict", "whitespace", "order", "seed"),
+)
 MAX_INT = 2**63 - 1  # what a message to the runtime can carry
 _WIDTH = 200  # characters of a value that a message shows
 
@@ -120,36 +121,8 @@ def sampling(
         top_k=whole("top_k", top_k, -1, "1 or more, or 0 or -1 for all"),
         top_p=share,
         min_p=real("min_p", min_p, 0, 1, "from 0 to 1"),
-        ignore_eos=_flag("ignore_eos", ignore_eos),
+        ignore_eos=flag("ignore_eos", ignore_eos),
     )
-
-
-def gen_of(
-    name: object,
-    options: Sampling,
-    *,
-    regex: object = None,
-    choices: object = None,
-    seed: object = None,
-) -> Gen:
-    """Give a checked gen."""
-    if regex is not None and choices is not None:
-        raise InvalidArgument("regex and choices are both given; a gen takes at most one of them")
-    return Gen(
-        name=name_of(name),
-        sampling=options,
-        regex=None if regex is None else text("regex", regex),
-        choices=None if choices is None else choices_of(choices),
-        seed=seed_of(seed),
-    )
-
-
-def select_of(name: object, choices: object, method: object) -> Select:
-    """Give a checked select."""
-    known: SelectMethod | None = next((known for known in METHODS if known == method), None)
-    if known is None:
-        raise wrong("method", method, f"one of {', '.join(METHODS)}")
-    return Select(name=name_of(name), choices=choices_of(choices), method=known)
 
 
 def name_of(name: object) -> str | None:
@@ -224,27 +197,9 @@ def _strings(field: str, values: object) -> tuple[str, ...]:
     return given
 
 
-def _flag(field: str, value: object) -> bool | None:
+def flag(field: str, value: object) -> bool | None:
+    """Check an optional True or False."""
     stop(value, f"the option {field} needs the value")
     if value is not None and not isinstance(value, bool):
         raise wrong(field, value, "True or False")
     return value
-
-
-def check_op(op: Op) -> None:
-    """Check the options of an operation that came from elsewhere, such as a graph's JSON.
-
-    Raises: InvalidArgument, naming the field.
-    """
-    match op:
-        case Gen():
-            given = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
-            gen_of(op.name, sampling(**given), regex=op.regex, choices=op.choices, seed=op.seed)
-        case Select():
-            select_of(op.name, op.choices, op.method)
-        case Text():
-            text("text", op.text)
-        case Input():
-            text("input", op.name)
-        case _:
-            pass

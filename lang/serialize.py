@@ -1,6 +1,6 @@
 """Graphs as versioned JSON, by the declared fields of their dataclasses.
 
-    {"plait_graph": 2, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
+    {"plait_graph": 3, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
 
 A field at its default is left out. Whatever is unknown is refused, never skipped.
 """
@@ -16,10 +16,22 @@ from typing import Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 from .check import check, is_branch_path
 from .errors import GraphError, InvalidArgument
 from .graph import Break, Fork, Graph, Node, Where
-from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
-from .options import check_op
+from .ops import (
+    Gen,
+    GrammarText,
+    Input,
+    JsonSchema,
+    Op,
+    RoleBegin,
+    RoleEnd,
+    Sampling,
+    Select,
+    Text,
+    Value,
+)
+from .checked_ops import check_op
 
-VERSION = 2  # 2: the graph has its forks
+VERSION = 3  # 2: the graph has its forks; 3: gens with a schema or a grammar
 _MARK = "plait_graph"
 _KINDS: Mapping[str, type[Op]] = {
     "text": Text,
@@ -32,9 +44,13 @@ _KINDS: Mapping[str, type[Op]] = {
 }
 _KIND_OF = {kind: name for name, kind in _KINDS.items()}
 
-_RECORDS = (Graph, Fork, Node, Where, Break, Sampling, *_KINDS.values())
+_RECORDS = (
+    *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, GrammarText),
+    *_KINDS.values(),
+)
 _FIELDS: Mapping[type, Mapping[str, Field[object]]] = {
-    kind: {field.name: field for field in fields(kind)} for kind in _RECORDS
+    kind: {field.name: field for field in fields(kind) if "is_local" not in field.metadata}
+    for kind in _RECORDS
 }
 _HINTS: Mapping[type, Mapping[str, object]] = {kind: get_type_hints(kind) for kind in _RECORDS}
 

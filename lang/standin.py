@@ -79,6 +79,34 @@ class StandIn:
         return str
 
 
+class ParsedStandIn(StandIn):
+    """The value of a schema, which is not text: no use of it can go on without it."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        stop(self, "str() of a parsed value needs the value; s.ref gives its text")
+        raise AssertionError("stop() raises for a stand-in")
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __rmod__(self, template: str) -> str:
+        return str(self)
+
+    def __add__(self, other: object) -> StandIn:
+        stop(self, "+ needs the value")
+        raise AssertionError("stop() raises for a stand-in")
+
+    __radd__ = __add__
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Answer isinstance(): a value of a schema has any type."""
+        stop(self, "a test of its type needs the value")
+        raise AssertionError("stop() raises for a stand-in")
+
+
 def stop(value: object, reason: str) -> None:
     """End the trace if `value` is a stand-in; else do nothing."""
     if isinstance(value, StandIn):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import NoReturn, TypeAlias, cast, overload
+from typing import Any, NoReturn, TypeAlias, cast, overload
 
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
@@ -97,17 +97,18 @@ class State:
 
     # Reading
 
-    def __getitem__(self, name: str) -> str:
+    def __getitem__(self, name: str) -> Any:
         """Give the value of a variable; waits for it.
 
-        After a join, and unless this branch has set `name` itself, it is the list of the
-        branches' values by index (`forks.join()[name]` gives the same with its own type).
+        It is a str; of a gen with a schema, what its JSON was read to, whose type is the
+        author's: the checker takes any. After a join, and unless this branch has set `name`
+        itself, it is the list of the branches' values by index.
 
         Raises: UnknownVariable, or the NodeError of what failed.
         """
         found = self._find(name)
         if isinstance(found, tuple):
-            return cast(str, Joined(self._driver, {name: found})[name])
+            return Joined(self._driver, {name: found})[name]
         return self._driver.value(found)
 
     def __contains__(self, name: object) -> bool:

@@ -18,7 +18,7 @@ from typing import NoReturn, cast
 
 from .graph import Break, Graph, Node, Where
 from .ops import Gen, Op, Select, Value
-from .standin import Hole, StandIn
+from .standin import Hole, ParsedStandIn, StandIn
 from .state import State, Step
 from .statements import Moment, is_inside, under_way
 from .tape import Tape
@@ -119,11 +119,13 @@ class Tracing:
         self._nonce = f"{secrets.randbelow(10**12):012}"  # digits have no case to lose
         self._sentinel = re.compile(f"{_OPEN}{self._nonce}:([0-9]+){_CLOSE}")
 
-    def value(self, node: int) -> str:
+    def value(self, node: int) -> object:
         """Give a stand-in, and note the read: here a run waits."""
         hole = Hole(self._name(node), Value(node), self, caller())
         self.reads.append(_Read(hole, len(self.tape)))
-        return cast(str, StandIn(self, (hole,)))
+        op = self.tape.node(node).op
+        is_parsed = isinstance(op, Gen) and op.schema is not None
+        return (ParsedStandIn if is_parsed else StandIn)(self, (hole,))
 
     def text(self, node: int) -> str:
         """End the trace: a branch's text needs its values."""

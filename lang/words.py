@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 
-from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
+from .ops import Gen, Input, JsonSchema, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
 
 _WIDTH = 48  # characters of a text that are shown
 
@@ -62,8 +62,21 @@ def _words(op: Op) -> str:
 
 def _gen(op: Gen) -> str:
     sampling = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
-    options = _options(**sampling, regex=op.regex, choices=op.choices, seed=op.seed)
+    schema = {} if op.schema is None else _schema(op.schema)
+    grammar = {} if op.grammar is None else {op.grammar.format: op.grammar.source}
+    constraints = _options(regex=op.regex, choices=op.choices, **schema, **grammar)
+    options = " ".join(filter(None, (_options(**sampling), constraints, _options(seed=op.seed))))
     return f"gen {op.name or '(no name)'} {options}".rstrip()
+
+
+def _schema(schema: JsonSchema) -> dict[str, object]:
+    """Give a schema and its options, those at their defaults left out."""
+    return {
+        "schema": json.loads(schema.source),
+        "strict": schema.strict or None,
+        "whitespace": schema.whitespace or None,
+        "order": None if schema.order == "listed" else schema.order,
+    }
 
 
 def _options(**options: object) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
 from .interpreter.defaults import set_default_backend
 from .interpreter.events import Event
+from .interpreter.offline import Grammar
 from .interpreter.program import Function, function
 from .interpreter.result import Result
 from .interpreter.run import run_graph
@@ -25,6 +26,7 @@ from .lang.errors import (
     ContextExceeded,
     GrammarError,
     GraphError,
+    Invalid,
     InvalidArgument,
     ModelError,
     NodeError,
@@ -34,6 +36,7 @@ from .lang.errors import (
     ProgramError,
     RoleError,
     TemplateError,
+    Truncated,
     UnknownVariable,
     UsageError,
 )
@@ -55,9 +58,11 @@ __all__ = [
     "Event",
     "Forks",
     "Function",
+    "Grammar",
     "GrammarError",
     "Graph",
     "GraphError",
+    "Invalid",
     "InvalidArgument",
     "Joined",
     "ModelError",
@@ -73,6 +78,7 @@ __all__ = [
     "State",
     "Stream",
     "TemplateError",
+    "Truncated",
     "UnknownVariable",
     "UsageError",
     "assistant",

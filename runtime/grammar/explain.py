@@ -6,6 +6,7 @@ Everything here works over the plain vocabulary of 256 single bytes.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import RequestError
@@ -13,6 +14,7 @@ from .budget import Budget
 from .compiler import GrammarCompiler
 from .matcher import PooledGrammar
 from .pool import Pool
+from .pushdown import State
 from .sample import matches, sample
 from .schema.build import root_goal, schema_grammar
 from .schema.check import places_of
@@ -58,6 +60,20 @@ class Explanation:
     num_parts: int = 0
     examples: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        lines = [f"kind: {self.kind}"]
+        lines += _listed("exact", self.exact)
+        lines += _listed("checked at the end", [f"{at}: {why}" for at, why in self.checked])
+        lines += _listed("without a meaning here", self.ignored)
+        if self.refused:
+            return "\n".join([*lines, f"refused: {self.refused}"])
+        lines.append(f"size: {self.num_parts} states and nodes")
+        return "\n".join([*lines, *_listed("examples", self.examples)])
+
+
+def _listed(title: str, items: Sequence[str]) -> list[str]:
+    return [f"{title}:", *(f"  {item}" for item in items)] if items else []
+
 
 def compile_plain(spec: GrammarSpec) -> PooledGrammar:
     """Compile a grammar over single bytes. Raises: RequestError."""
@@ -74,12 +90,28 @@ def match(spec: GrammarSpec, text: str) -> bool:
     return matches(grammar.start, grammar.pool, text)
 
 
-def samples(spec: GrammarSpec, count: int, seed: int, max_bytes: int) -> tuple[str, ...]:
-    """Give random texts of the grammar, the same for the same seed. Raises: RequestError."""
-    return _samples(compile_plain(spec), count, seed, max_bytes)
+def mismatch(grammar: PooledGrammar, text: str) -> str:
+    """Say where a text leaves the grammar; nothing if, as a whole, it is one of its texts.
+
+    Raises: RequestError (grammar_budget) if it takes too long to say.
+    """
+    state: State | None = grammar.start
+    with grammar.pool.using(Budget(TIMEOUT_S, 1 << 40)):
+        for place, char in enumerate(text):
+            for byte in char.encode(errors="surrogatepass"):
+                state = None if state is None else grammar.pool.pushdown.step(state, byte)
+            if state is None:
+                return f"character {place}, {char!r}, cannot come after {text[:place][-20:]!r}"
+    return "" if state is not None and state.is_accepting else "the text is not whole"
 
 
-def _samples(grammar: PooledGrammar, count: int, seed: int, max_bytes: int) -> tuple[str, ...]:
+def samples(grammar: PooledGrammar, count: int, seed: int, max_bytes: int) -> tuple[str, ...]:
+    """Give random texts of the grammar, the same for the same seed.
+
+    From half of `max_bytes` on a text takes a short way to its end.
+
+    Raises: RequestError (grammar_budget) if no end is found.
+    """
     rng = random.Random(seed)
     drawn = (sample(grammar.start, grammar.pool, rng, max_bytes) for _ in range(count))
     return tuple(data.decode() for data in drawn)
@@ -95,7 +127,7 @@ def explain(spec: GrammarSpec, seed: int = 0) -> Explanation:
             explanation = replace(explanation, exact=("the whole text",))
         grammar = compile_plain(spec)
         size = grammar.pool.size
-        examples = _samples(grammar, NUM_EXAMPLES, seed, EXAMPLE_BYTES)
+        examples = samples(grammar, NUM_EXAMPLES, seed, EXAMPLE_BYTES)
     except RequestError as error:
         return replace(explanation, refused=str(error))
     return replace(explanation, num_parts=size, examples=tuple(dict.fromkeys(examples)))

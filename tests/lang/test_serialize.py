@@ -15,7 +15,7 @@ from plait.lang.api import gen
 from plait.lang.errors import GraphError
 from plait.lang.graph import Break, Fork, Graph, Node, Where
 from plait.lang.ops import ROLES, Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
-from plait.lang.options import METHODS
+from plait.lang.checked_ops import METHODS
 from plait.lang.program import Program
 from plait.lang.serialize import dumps, loads, nodes_from_data, nodes_to_data
 from plait.lang.show import to_dot, to_mermaid, to_text
@@ -102,7 +102,7 @@ def test_every_graph_can_be_shown(graph: Graph) -> None:
 def test_what_is_at_its_default_is_left_out() -> None:
     graph = Graph("p", (Node(0, Text("a"), None), Node(1, Gen("x", Sampling(top_k=0)), 0)))
     assert json.loads(dumps(graph)) == {
-        "plait_graph": 2,
+        "plait_graph": 3,
         "program": "p",
         "nodes": [
             {"id": 0, "op": {"kind": "text", "text": "a"}, "prev": None},
@@ -111,7 +111,7 @@ def test_what_is_at_its_default_is_left_out() -> None:
     }
 
 
-GOOD = {"plait_graph": 2, "program": "p", "nodes": []}
+GOOD = {"plait_graph": 3, "program": "p", "nodes": []}
 
 
 def node(op: object, **rest: object) -> dict[str, object]:
@@ -129,10 +129,10 @@ TEXT = {"kind": "text", "text": "a"}
         ('{"plait_graph": NaN}', "NaN is not JSON"),
         ("[]", '"plait_graph" is missing'),
         ('{"program": "p"}', '"plait_graph" is missing'),
-        ('{"plait_graph": 1}', "version 1, and this plait reads version 2"),
-        ('{"plait_graph": 3}', "version 3, and this plait reads version 2"),
+        ('{"plait_graph": 1}', "version 1, and this plait reads version 3"),
+        ('{"plait_graph": 4}', "version 4, and this plait reads version 3"),
         ('{"plait_graph": true}', "version True"),
-        ('{"plait_graph": 2}', "graph: missing field program, nodes"),
+        ('{"plait_graph": 3}', "graph: missing field program, nodes"),
     ],
 )
 def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:

@@ -33,7 +33,7 @@ def target(tmp_path: Path) -> str:
     return f"{path}:typed"
 
 
-@pytest.mark.parametrize("command", ["run", "serve", "pull", "graph", "models", "keys"])
+@pytest.mark.parametrize("command", ["run", "serve", "pull", "graph", "grammar", "models", "keys"])
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_graph_is_printed_in_each_format(kind: str, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "greeting" in printed
     if kind == "json":
-        assert json.loads(printed)["plait_graph"] == 2
+        assert json.loads(printed)["plait_graph"] == 3
 
 
 def test_a_graph_says_where_python_needs_a_value(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ HEAVY = ("torch", "transformers", "zmq", "numpy", "asyncio", "tokenizers", "msgs
 DOCUMENTED = {
     *("function", "gen", "select", "system", "user", "assistant", "run_graph"),
     *("set_default_backend", "local", "connect", "scripted"),
-    *("State", "Forks", "Joined", "Graph", "Function", "Result", "Event", "Stream"),
+    *("State", "Forks", "Joined", "Graph", "Grammar", "Function", "Result", "Event", "Stream"),
     *("AsyncStream", "Backend", "NodeMeta", "NodeUsage"),
 }
 

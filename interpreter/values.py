@@ -1,0 +1,165 @@
+"""The value of a gen with a schema: its JSON read, validated, and made an instance."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from ..lang.errors import Invalid, Truncated
+from ..lang.graph import Node
+from ..lang.hints import load
+from ..lang.ops import JsonSchema
+from ..lang.words import spell
+from .backend import Done
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jsonschema.protocols import Validator
+
+_WIDTH = 80  # characters of a bad value that a message shows
+NUM_SCHEMAS = 256  # whose validators are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A value, or what is wrong with it."""
+
+    value: object = None
+    fault: Truncated | Invalid | None = None
+
+    def get(self) -> object:
+        """Give the value. Raises: Truncated, Invalid; each time an error of its own."""
+        match self.fault:
+            case None:
+                return self.value
+            case Truncated() | Invalid() as fault:
+                copy = type(fault)(
+                    str(fault),
+                    text=fault.text,
+                    reason=fault.reason,
+                    node=fault.node,
+                    where=fault.where,
+                )
+                raise copy from fault.__cause__
+
+
+def schema_fault(source: str) -> tuple[str, str] | None:
+    """Say what is wrong with a schema, as code and reason; None if nothing is."""
+    return _checked(source)[1]
+
+
+def value_of(node: Node, schema: JsonSchema, done: Done) -> Parsed:
+    """Read the value that a gen wrote."""
+    text, meta = done.text, done.meta
+    cause: Exception | None = None
+    reason = ""
+    try:
+        value: object = _read(text)
+        # Only a number can be whole and still go on.
+        if meta.finish_reason == "length" and not text.endswith(("}", "]", '"', "e", "l")):
+            reason = "the number may go on"
+        else:
+            reason = mismatch(schema.source, text)
+            value = value if reason or schema.hint is None else load(schema.hint, value, text)
+            if not reason:
+                return Parsed(value)
+    except (ValueError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
+        cause, reason = error, str(error)
+    except Exception as error:  # the author's class refuses the value in its own way
+        cause, reason = error, f"{type(error).__name__}: {error}"
+    return Parsed(fault=_fault(node, done, reason, cause))
+
+
+def _fault(node: Node, done: Done, reason: str, cause: Exception | None) -> Truncated | Invalid:
+    at = "" if node.where is None else f"{node.where}: "
+    shown = done.text if len(done.text) <= _WIDTH else f"{done.text[:_WIDTH]}..."
+    kind: type[Truncated | Invalid]
+    if done.meta.finish_reason == "length" and not _is_whole(done.text):
+        kind = Truncated
+        num_tokens = done.meta.usage.output_tokens
+        reason = f"cut by max_tokens or the context after {num_tokens} tokens"
+        remedy = "; give it more max_tokens"
+    else:
+        kind, remedy = Invalid, ""
+        if done.meta.stop_reason is not None and not _is_whole(done.text):
+            reason = f"cut by the stop string {done.meta.stop_reason!r}"
+    branch = f" in branch {node.branch}" if node.branch else ""
+    message = f"{at}{spell(node.op)}{branch}: the value is {_SAYS[kind]}: {reason}{remedy}: {shown}"
+    fault = kind(message, text=done.text, reason=reason, node=node.id, where=node.where)
+    fault.__cause__ = cause
+    return fault
+
+
+_SAYS: dict[type[Truncated | Invalid], str] = {Truncated: "not whole", Invalid: "not valid"}
+
+
+def _is_whole(text: str) -> bool:
+    """Say whether it is JSON to which nothing can be added."""
+    try:
+        _read(text)
+    except (ValueError, RecursionError):
+        return False
+    return text.endswith(("}", "]", '"', "e", "l"))
+
+
+def _read(text: str) -> object:
+    return cast(object, json.loads(text, object_pairs_hook=_once, parse_constant=_refuse))
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"the property {twice!r} is there twice")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def mismatch(source: str, text: str) -> str:
+    """Say how a value, given as JSON, fails its schema, and where; nothing if it matches."""
+    validator, fault = _checked(source)
+    if fault is not None or validator is None:
+        return fault[1] if fault is not None else ""
+    # As decimals: 0.3 is a multiple of 0.1, which doubles do not know.
+    value = json.loads(text, parse_float=Decimal)
+    try:
+        error = next(iter(validator.iter_errors(value)), None)
+    except re.error:  # a pattern that ECMA has and Python does not: the mask has kept to it
+        return ""
+    return "" if error is None else f"{error.json_path}: {error.message}"
+
+
+@functools.lru_cache(NUM_SCHEMAS)
+def _checked(source: str) -> tuple[Validator | None, tuple[str, str] | None]:
+    """Give the validator of a schema, or code and reason of what is wrong with it."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import extend, validator_for
+    from jsonschema_specifications import REGISTRY
+
+    try:
+        schema = json.loads(source)
+        kind = cast("Any", validator_for(schema, default=Draft202012Validator))
+        kind.check_schema(schema)
+        exact = json.loads(source, parse_float=Decimal)
+        # ECMA's patterns are not Python's: the mask keeps to them exactly.
+        kind = extend(kind, {"pattern": _no_errors})
+        return kind(exact, registry=REGISTRY, format_checker=kind.FORMAT_CHECKER), None
+    except SchemaError as error:
+        place = "/".join(("#", *map(str, error.absolute_path)))
+        return None, ("bad_grammar", f"schema: {place}: {error.message}")
+    except RecursionError:
+        return None, ("grammar_budget", "grammar too large: the schema is nested too deeply")
+
+
+def _no_errors(*_: object) -> Iterator[NoReturn]:
+    return iter(())
