@@ -26,7 +26,8 @@ class Budget:
         if self._num_states > self._max_states:
             limit = f"more than {self._max_states} states (grammar_max_states)"
             raise RequestError("grammar_budget", f"grammar too large: {what} needs {limit}")
-        self.check_time(what)
+        if self._num_states & 31 == 1:  # reading the clock costs more than most states
+            self.check_time(what)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise RequestError (grammar_budget) for `reason`."""

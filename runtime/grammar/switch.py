@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Iterator
+from typing import Protocol
 
 from .node import Node, Row
 from .terminal import Group, LocalState, LocalStates
-
-Options: TypeAlias = Sequence[tuple[bytes, int]]  # what is left to read, and the branch's number
-
 
 class Branches(Protocol):
     """Who knows how each branch goes on."""
@@ -22,13 +19,14 @@ class Branches(Protocol):
 class Switch:
     """The texts of `options`, none the beginning of another, each before its branch."""
 
-    __slots__ = ("branches", "start", "twin")
+    __slots__ = ("branches", "options", "start", "twin")
 
     def __init__(
         self, locals_: LocalStates, branches: Branches, options: tuple[tuple[bytes, int], ...]
     ) -> None:
         self.branches = branches
-        self.start = SwitchState(locals_, self, options)
+        self.options = sorted(options)
+        self.start = SwitchState(locals_, self, 0, len(options), 0)
         self.twin: Node = self
 
     def expand(self) -> tuple[Row, ...]:
@@ -37,33 +35,56 @@ class Switch:
 
 
 class SwitchState(LocalState):
-    """A place in the trie of a switch."""
+    """A place in the trie of a switch: `depth` bytes of the options from `low` to `high` are read."""
 
-    __slots__ = ("_options", "_switch")
+    __slots__ = ("_depth", "_high", "_low", "_switch")
 
-    def __init__(self, owner: LocalStates, switch: Switch, options: Options) -> None:
+    def __init__(self, owner: LocalStates, switch: Switch, low: int, high: int, depth: int) -> None:
         super().__init__(owner, "plain", is_greedy=False)
         self._switch = switch
-        self._options = options
-        self.is_final = len(options) == 1 and not options[0][0]
+        self._low, self._high, self._depth = low, high, depth
+        first, last = switch.options[low][0], switch.options[high - 1][0]
+        self.literal = first[depth : depth + _num_common(first, last, depth)]
+        self.is_final = depth == len(first)
 
     def over(self, horizon: int) -> LocalState:
         """Give itself: no place in a switch looks like another."""
         return self
 
+    def skip(self, count: int) -> LocalState:
+        """Give the state behind the first `count` bytes that all options share."""
+        return self._inside(self._low, self._high, self._depth + count)
+
     def rows(self) -> tuple[Row, ...]:
         """Give what follows, where the text is whole."""
-        return self._switch.branches.branch(self._options[0][1])
+        return self._switch.branches.branch(self._switch.options[self._low][1])
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """What each byte leads to."""
         if self._groups is None:
-            found: dict[int, list[tuple[bytes, int]]] = {}
-            for text, number in () if self.is_final else self._options:
-                found.setdefault(text[0], []).append((text[1:], number))
-            self._groups = tuple(
-                ((byte,), SwitchState(self._owner, self._switch, options))
-                for byte, options in found.items()
-            )
+            self._groups = () if self.is_final else tuple(self._split())
         return self._groups
+
+    def _split(self) -> Iterator[Group]:
+        if self.literal:
+            yield (self.literal[0],), self.skip(1)
+            return
+        options, low = self._switch.options, self._low
+        for place in range(low, self._high):
+            byte = options[place][0][self._depth]
+            if place + 1 == self._high or options[place + 1][0][self._depth] != byte:
+                yield (byte,), self._inside(low, place + 1, self._depth + 1)
+                low = place + 1
+
+    def _inside(self, low: int, high: int, depth: int) -> SwitchState:
+        return SwitchState(self._owner, self._switch, low, high, depth)
+
+
+def _num_common(first: bytes, last: bytes, start: int) -> int:
+    """Count the bytes that two texts share from `start` on; those between them share as many."""
+    most = min(len(first), len(last))
+    place = start
+    while place < most and first[place] == last[place]:
+        place += 1
+    return place - start
