@@ -46,7 +46,7 @@ class Language:
     """
 
     __slots__ = (
-        "chars", "has_behind", "high", "is_nullable", "is_plain", "is_resolving",
+        "chars", "has_behind", "high", "is_counted", "is_nullable", "is_plain", "is_resolving",
         "kind", "low", "number", "parts", "payload", "rows", "weight",
     )  # fmt: skip
 
@@ -61,6 +61,7 @@ class Language:
         self.has_behind = False  # what it is depends on the text before, or on a loop's round
         self.is_nullable = False  # where has_behind is False; else ask `is_nullable`
         self.is_plain = True  # no product or complement inside: it surely holds a text
+        self.is_counted = False  # a repeat inside has a bound
         self.is_resolving = False
         self.weight = 0  # no shortest rest of a text in it is longer
         self.rows: dict[int, Row] = {}

@@ -100,6 +100,7 @@ class Languages:
             return self.repeat(item.parts[0], low * item.low, most)
         found = self._new("repeat", (item,), (low, high))
         found.low, found.high = low, high
+        found.is_counted = item.is_counted or low > 1 or high is not None
         found.is_nullable = low == 0 or item.is_nullable
         found.weight = min(UNBOUNDED, (low + 1) * item.weight)
         return found
@@ -197,8 +198,10 @@ class Languages:
             self.budget.spend(1, "the constraint")
             found = self._made[key] = Language(kind, len(self._made))
             found.parts = parts
-            found.has_behind = any(part.has_behind for part in parts)
-            found.is_plain = all(part.is_plain for part in parts)
+            for part in parts:
+                found.has_behind |= part.has_behind
+                found.is_plain &= part.is_plain
+                found.is_counted |= part.is_counted
         return found
 
     def _joined(self, options: dict[Language, None]) -> dict[Language, None]:

@@ -41,7 +41,7 @@ class LocalState:
         self.guard: LocalState = self  # of a greedy one: how it would be extended
         self.language: Language | None = None  # at the border of two characters
         self.parts: Parts = ()  # inside a character
-        self.literal = b""
+        self.literal = b""  # bytes that must come next
         self.is_final = False
         self.is_closed = spelling == "json"
         self._twins: dict[int, LocalState] = {}
@@ -78,6 +78,10 @@ class LocalState:
                 edges.update(dict.fromkeys(data, state))
             self._edges = edges
         return self._edges
+
+    def skip(self, count: int) -> LocalState:
+        """Give the state behind the first `count` bytes of its literal."""
+        return self._owner.literal(self.literal[count:])
 
     @property
     def is_last(self) -> bool:
@@ -173,6 +177,12 @@ class LocalStates:
 
     def _grouped(self, parts: Parts) -> dict[Parts, list[int]]:
         """Give the bytes at which the same parts go on, with where these are then."""
+        groups: dict[Parts, list[int]] = {}
+        if len(parts) == 1:
+            ((start, language),) = parts
+            for low, high, child in self._classes.nodes[start].edges:
+                groups.setdefault(((child, language),), []).extend(range(low, high + 1))
+            return groups
         nodes = [(self._classes.nodes[node], language) for node, language in parts]
         borders = sorted(frozenset().union(*(node.borders for node, _ in nodes)))
         places = {border: place for place, border in enumerate(borders)}
@@ -181,7 +191,6 @@ class LocalStates:
             for low, high, child in node.edges:
                 for place in range(places[low], places[high + 1]):
                     targets[place].append((child, language))
-        groups: dict[Parts, list[int]] = {}
         for place, found in enumerate(targets):
             if found:
                 data = range(borders[place], borders[place + 1])

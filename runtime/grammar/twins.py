@@ -29,6 +29,8 @@ class Twins:
 
         Each such text leads on from both, or from neither; it is itself if there is none.
         """
+        if not language.is_counted:
+            return language
         chain: list[Language] = []
         while (
             language.kind == "concat"

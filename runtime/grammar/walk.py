@@ -114,7 +114,7 @@ class Walker(Generic[P]):
     def _build_row(self, number: int) -> None:
         row = np.full(256, DEAD, np.int32)
         for data, place in self._groups_of(self._places[number]):
-            row[list(data)] = self._number(place)
+            row[np.frombuffer(bytes(data), np.uint8)] = self._number(place)
         self._rows[number] = row
         self._has_row[number] = True
         stays = row == number

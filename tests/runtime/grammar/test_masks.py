@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar import frontier as frontier_module
 from plait.runtime.grammar import masks as masks_module
+from plait.runtime.grammar import matcher as matcher_module
 from plait.runtime.grammar import vocabulary as vocabulary_module
 from plait.runtime.grammar import walk as walk_module
 from plait.runtime.grammar.budget import Budget
@@ -119,6 +120,7 @@ def test_twins_change_no_mask(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             break
         taken.append(rng.choice(texts))
         assert one.accept(taken[-1])
+    monkeypatch.setattr(matcher_module, "STEP_TIMEOUT_S", 60.0)
     monkeypatch.setattr(Twins, "get", lambda self, language, horizon: language)
     monkeypatch.setattr(whole.pushdown, "twin", lambda state: state)
     other = matcher_at(nodes(whole)[name], whole)
