@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 from ..errors import RequestError
@@ -16,6 +17,7 @@ class Budget:
         self._max_states = max_states
         self._num_states = 0
         self._start_s = time.thread_time()
+        self.pause: Callable[[], None] | None = None  # lets others have what this one holds
 
     def spend(self, num_states: int, what: str) -> None:
         """Count `num_states` more for `what`.
@@ -35,6 +37,8 @@ class Budget:
 
     def check_time(self, what: str) -> None:
         """Raise RequestError (grammar_budget) once the time is over."""
+        if self.pause is not None:
+            self.pause()
         if time.thread_time() - self._start_s > self._timeout_s:
             message = f"grammar too large: {what} takes more than {self._timeout_s:g} s"
             raise RequestError("grammar_budget", message)

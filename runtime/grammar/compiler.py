@@ -20,8 +20,8 @@ from .vocabulary import Vocabulary
 
 CACHE_BYTES = 256 << 20
 CACHE_ENTRIES = 1024
-POOL_SIZE = 2_000_000  # parts; about a gigabyte
-PART_BYTES = 400  # one part of a pool, about
+POOL_SIZE = 400_000  # parts; about 400 MB, and half a second when Python collects garbage
+PART_BYTES = 1000  # one part of a pool, about
 MAX_SOURCE_LEN = 1_000_000  # characters; Python's parser cannot be interrupted
 
 
@@ -74,7 +74,7 @@ class GrammarCompiler:
         budget = Budget(self._timeout_s, self._max_states)
         with self._lock:
             pool = self._pool
-        with pool.using(budget):
+        with pool.using(budget, gives_way=True):
             num_before = pool.size
             node = _build(spec, pool)
             if spec.stops:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from ..errors import RequestError
 from . import chars
@@ -19,6 +21,7 @@ from .terminal import LocalStates
 from .utf8 import ByteClasses
 from .vocabulary import Vocabulary
 
+HANDOVER_S = 2e-4
 IDLE = Budget(math.inf, 1 << 60)  # of what is made before anybody asks
 
 
@@ -38,6 +41,7 @@ class Pool:
         self._masks = Masks(vocabulary, self.pushdown)
         self.frontiers = self._masks.frontiers
         self._lock = threading.RLock()
+        self._waiting: set[object] = set()  # threads, for the lock
 
     @property
     def size(self) -> int:
@@ -45,18 +49,52 @@ class Pool:
         return len(self.languages) + len(self.locals) + len(self.nodes) + len(self.pushdown)
 
     @contextmanager
-    def using(self, budget: Budget) -> Iterator[None]:
-        """Hold the pool for one operation that may cost `budget`."""
-        with self._lock:
+    def using(self, budget: Budget, gives_way: bool = False) -> Iterator[None]:
+        """Hold the pool for one operation that may cost `budget`.
+
+        With `gives_way` others may use it in between: for what takes long, such as compiling
+        a grammar that nobody else has yet.
+        """
+        with self._held():
             self.languages.budget = self.pushdown.budget = budget
+            if gives_way:
+                budget.pause = partial(self._give_way, budget)
             try:
                 yield
             except RecursionError as e:
                 message = "grammar too large: the constraint is nested too deeply"
                 raise RequestError("grammar_budget", message) from e
             finally:
+                budget.pause = None
                 self.languages.budget = self.pushdown.budget = IDLE
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            waiter = object()
+            self._waiting.add(waiter)
+            try:
+                self._lock.acquire()
+            finally:
+                self._waiting.discard(waiter)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _give_way(self, budget: Budget) -> None:
+        if self._waiting:
+            self._lock.release()
+            try:
+                time.sleep(HANDOVER_S)  # a lock is not fair: who waits must get to it first
+            finally:
+                self._lock.acquire()
+            self.languages.budget = self.pushdown.budget = budget
 
     def mask(self, state: State, budget: Budget) -> Bitmask:
         """Give the bitmask of a state; not to be changed. Call it inside `using`."""
-        return self._masks.get(state, budget)
+        pause, budget.pause = budget.pause, None  # a walk holds numbers that others could change
+        try:
+            return self._masks.get(state, budget)
+        finally:
+            budget.pause = pause

@@ -292,6 +292,22 @@ def test_many_threads_compile_and_follow_different_grammars_at_once() -> None:
         sys.setswitchinterval(interval)
 
 
+def test_a_step_need_not_wait_for_the_end_of_a_compilation() -> None:
+    compiler = GrammarCompiler(BYTES, timeout_s=1.0, max_states=10**9)
+    matcher = compiler.compile(regex("[ab]{1,5000}(?:é[ab]{1,70}){1,9}")).matcher()
+    slow = "(?=[ab]*a[ab]{14}$)(?=[ab]*b[ab]{13}$)(?=[ab]*aa[ab]{9}$)[ab]{30,40}c"
+    with ThreadPoolExecutor(1) as pool:
+        compiling = pool.submit(compiler.compile, regex(slow))
+        num_steps = 0
+        while not compiling.done() and num_steps < 20:
+            bytes_along(matcher, 1)
+            num_steps += 1
+        assert num_steps == 20
+        assert not compiling.done()
+        with pytest.raises(RequestError, match="takes more than 1 s"):
+            compiling.result()
+
+
 def test_a_stop_string_may_follow_a_whole_text_and_ends_it() -> None:
     spec = GrammarSpec("regex", ("[a-z]+",), stops=('"', "\n\n"))
     matcher = GrammarCompiler(BYTES, 10.0, 50_000).compile(spec).matcher()
