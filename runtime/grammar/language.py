@@ -27,6 +27,11 @@ class Machine(Protocol):
     def __hash__(self) -> int: ...
 
     @property
+    def alphabet(self) -> Ranges | None:
+        """Characters that, if they can be written, are enough for some text; None: not known."""
+        ...
+
+    @property
     def is_accepting(self) -> bool:
         """True where the text may end."""
         ...

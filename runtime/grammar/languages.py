@@ -188,8 +188,14 @@ class Languages:
         """The texts of an automaton given by code."""
         found = self._new("machine", (), machine)
         found.payload, found.is_nullable = machine, machine.is_accepting
-        found.is_plain, found.weight = False, UNBOUNDED
+        found.weight = UNBOUNDED
+        found.is_plain = self._can_spell(machine.alphabet)
         return found
+
+    def _can_spell(self, alphabet: Ranges | None) -> bool:
+        if alphabet is None:
+            return False
+        return not self.sets.subtract(self.sets.get(alphabet), self.spellable)
 
     def _new(self, kind: Kind, parts: tuple[Language, ...], extra: Hashable = None) -> Language:
         key = (kind, parts, extra)

@@ -19,6 +19,11 @@ class Guarded:
     def __init__(self, pending: tuple[Language, ...]) -> None:
         self.pending = pending
 
+    @property
+    def alphabet(self) -> Ranges | None:
+        """Say that nothing is known of it."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -32,6 +37,11 @@ class Piece:
     whole: Language
     languages: Languages
     derivatives: Derivatives
+
+    @property
+    def alphabet(self) -> Ranges | None:
+        """Say that nothing is known of it."""
+        return None
 
     @property
     def is_accepting(self) -> bool:

@@ -106,7 +106,7 @@ class Walker(Generic[P]):
 
     def _step(self, states: Ints, data: npt.NDArray[np.uint8]) -> Ints:
         missing = states[~self._has_row[states]]
-        for number in np.unique(missing).tolist() if len(missing) else ():
+        for number in sorted(set(missing.tolist())):
             self._build_row(number)
         found: Ints = self._rows[states, data]
         return found

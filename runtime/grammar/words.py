@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from . import chars
 from .expr import ANY, Ranges
@@ -31,6 +32,7 @@ class Listed:
     """The rests of some texts."""
 
     rests: frozenset[str]
+    alphabet: ClassVar[Ranges | None] = None
 
     @property
     def is_accepting(self) -> bool:
@@ -49,6 +51,7 @@ class Unlisted:
     """All texts but the rests of some."""
 
     rests: frozenset[str]
+    alphabet: ClassVar[Ranges | None] = None
 
     @property
     def is_accepting(self) -> bool:

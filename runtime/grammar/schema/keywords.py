@@ -74,7 +74,7 @@ def pattern(reader: Reader, schema: Schema, keyword: str, holds: bool) -> Cases:
 def format_(reader: Reader, schema: Schema, keyword: str, holds: bool) -> Cases:
     """Format: asserted where it is regular; others are only validated at the end."""
     name = read_text(schema, keyword)
-    expr = format_language(name)
+    expr = format_language(name, is_wide=not holds)
     if expr is None:
         reader.note_checked(schema, keyword, f"the format {name!r} is validated at the end")
         return ALWAYS

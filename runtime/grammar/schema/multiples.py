@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import ClassVar
 
 from ...errors import RequestError
 from ..expr import Ranges
@@ -127,6 +128,7 @@ class Place:
     low_side: int
     high_side: int
     has_zero: bool = False  # the digit before the point is 0: no other follows it
+    alphabet: ClassVar[Ranges | None] = ((46, 46), (48, 57))  # no place is a dead end
 
     @property
     def is_accepting(self) -> bool:
