@@ -1,4 +1,4 @@
-"""Extract fields from documents as JSON: keys are literal, values are constrained.
+"""Extract fields from documents as JSON: a dataclass says what the model may write.
 
 Every document shares the instructions and the worked examples; they are computed once.
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
-from plait import Result, State, assistant, function, gen, select, system, user
+from plait import State, assistant, function, gen, system, user
 
 TICKETS = Path(__file__).parent / "data" / "tickets.jsonl"
-NAME = "[A-Z][a-z]{1,15} [A-Z][a-z]{1,15}"
-TOPICS = ["delivery", "damage", "refund", "question"]
 RULES = "You read letters of customers and copy facts from them as JSON."
 SHOTS = {
     "The vase (AB-1200, 15.00) was cracked when I opened the box. Eva Stone": (
@@ -30,38 +30,38 @@ SHOTS = {
 }
 
 
+@dataclass
+class Ticket:
+    """What is wanted of a letter: JSON Schema's own keywords narrow the types."""
+
+    name: Annotated[str, {"pattern": "^[A-Z][a-z]{1,15} [A-Z][a-z]{1,15}$"}]
+    order: Annotated[str, {"pattern": "^[A-Z]{2}-[0-9]{4}$"}]
+    amount: Annotated[float, {"minimum": 0, "maximum": 9999, "multipleOf": 0.01}]
+    topic: Literal["delivery", "damage", "refund", "question"]
+
+
 @function
 def extract(s: State, text: str) -> None:
-    """Fill name, order, amount and topic from the letter `text`."""
+    """Read the letter `text` into a Ticket."""
     s += system(RULES)
     for letter, answer in SHOTS.items():
         s += user(letter) + assistant(answer)
-    s += user(text)
-    with s.assistant():
-        s += '{"name": "' + gen("name", regex=NAME, stop='"', temperature=0)
-        s += '", "order": "' + gen("order", regex="[A-Z]{2}-[0-9]{4}", temperature=0)
-        s += '", "amount": ' + gen("amount", regex=r"[0-9]{1,4}\.[0-9]{2}", temperature=0)
-        s += ', "topic": "' + select("topic", TOPICS) + '"}'
-
-
-def record(result: Result) -> dict[str, object]:
-    """Parse the assistant's turn: it is JSON by construction."""
-    fields: dict[str, object] = json.loads(result.messages()[-1]["content"])
-    return fields
+    # Blanks as in the examples: a small model copies far better in the layout that it knows.
+    s += user(text) + assistant(gen("ticket", Ticket, whitespace=1, temperature=0))
 
 
 def main() -> None:
     """Print a table of the extracted fields, then one line of what it cost."""
-    tickets = [json.loads(line) for line in TICKETS.read_text().splitlines()]
+    letters = [json.loads(line) for line in TICKETS.read_text().splitlines()]
     start = time.perf_counter()
-    results = extract.run_batch([{"text": ticket["text"]} for ticket in tickets])
+    results = extract.run_batch([{"text": letter["text"]} for letter in letters])
     seconds = time.perf_counter() - start
 
     print(f"{'id':7}{'name':16}{'order':9}{'amount':>8}  topic")
-    for ticket, result in zip(tickets, results, strict=True):
-        row = record(result)
+    for letter, result in zip(letters, results, strict=True):
+        ticket: Ticket = result["ticket"]
         print(
-            f"{ticket['id']:7}{row['name']:16}{row['order']:9}{row['amount']:>8.2f}  {row['topic']}"
+            f"{letter['id']:7}{ticket.name:16}{ticket.order:9}{ticket.amount:>8.2f}  {ticket.topic}"
         )
     prompt = sum(result.usage.prompt_tokens for result in results)
     cached = sum(result.usage.cached_tokens for result in results)

@@ -45,12 +45,20 @@ react_agent = _by_ending(
     ("Observation: 416\nThought: I know the answer.\nAction:", "Finish[416]"),
 )
 json_extract = _by_ending(
-    ('{"name": "', "Maria Lopez"),
-    ('"order": "', "KX-4821"),
-    ('"amount": ', "49.90"),
-    ('"topic": "', "delivery"),
+    (
+        "has not arrived.",
+        '{"name": "Maria Lopez", "order": "KX-4821", "amount": 49.90, "topic": "delivery"}',
+    ),
 )
 self_consistency = _by_ending(
     ("are left?\nA:", " 32 + 42 = 74, and 74 - 35 = 39. The answer is"),
     ("74 - 35 = 39. The answer is ", "39"),
+)
+sql = _by_ending(("live in London?", "SELECT COUNT(*) FROM users WHERE city = 'London'\n"))
+chess_move = _by_ending(
+    ("Nf6", "O-O Be7 6. Re1"),
+    (" 5. ", "O-O Be7"),
+    ("5. O-O ", "Be7 6."),
+    (" 6. ", "Re1 b5"),
+    ("6. Re1 ", "b5 7."),
 )

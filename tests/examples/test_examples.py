@@ -72,6 +72,10 @@ CASES = (
         is_static=False,
     ),
     Case("json_extract", "extract", {"text": TICKET}),
+    Case("sql", "ask", {"question": "How many users live in London?"}),
+    Case(
+        "chess_move", "play", {"game": "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6", "num_moves": 2}
+    ),
     Case(
         "self_consistency", "reason", {"question": "32 and 42 sweets, 35 eaten; how many are left?"}
     ),
