@@ -20,8 +20,9 @@ class Event:
 
     `branch` is its path ("" for the body itself, "0.2" for branch 2 of fork 0), `variable`
     its name if it has one, `node` its id. A delta has new `text`; an end has the whole text as
-    `value`, and what `s[name]` gives as `parsed`; an error has the `error`. After a start comes an end or an error, unless the
-    whole run stops before. A node that never started may still give an error.
+    `value`, and what `s[name]` gives as `parsed`; an error has the `error`. After a start
+    comes an end or an error, unless the whole run stops before. A node that never started may
+    still give an error.
     """
 
     kind: EventKind

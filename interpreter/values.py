@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
-from ..lang.hints import load
+from ..lang.instances import load
 from ..lang.ops import JsonSchema
 from ..lang.words import spell
 from .backend import Done
@@ -141,24 +141,43 @@ def mismatch(source: str, text: str) -> str:
 @functools.lru_cache(NUM_SCHEMAS)
 def _checked(source: str) -> tuple[Validator | None, tuple[str, str] | None]:
     """Give the validator of a schema, or code and reason of what is wrong with it."""
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import extend, validator_for
+    from jsonschema.validators import extend
     from jsonschema_specifications import REGISTRY
 
     try:
-        schema = json.loads(source)
-        kind = cast("Any", validator_for(schema, default=Draft202012Validator))
-        kind.check_schema(schema)
+        dialect = _dialect(json.loads(source))
         exact = json.loads(source, parse_float=Decimal)
         # ECMA's patterns are not Python's: the mask keeps to them exactly.
-        kind = extend(kind, {"pattern": _no_errors})
-        return kind(exact, registry=REGISTRY, format_checker=kind.FORMAT_CHECKER), None
+        kind = extend(dialect, {"pattern": _no_errors})
+        return kind(exact, registry=REGISTRY, format_checker=dialect.FORMAT_CHECKER), None
     except SchemaError as error:
         place = "/".join(("#", *map(str, error.absolute_path)))
         return None, ("bad_grammar", f"schema: {place}: {error.message}")
     except RecursionError:
         return None, ("grammar_budget", "grammar too large: the schema is nested too deeply")
+
+
+def _dialect(schema: object) -> Any:
+    """Give the dialect that a schema names, else the newest that it is a schema of.
+
+    Raises: SchemaError if it is none.
+    """
+    from jsonschema import Draft4Validator, Draft7Validator, Draft202012Validator, FormatChecker
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+
+    no_formats = FormatChecker(())  # they would hold ECMA's patterns against Python's
+    named = validator_for(cast("Any", schema), default=Draft202012Validator)
+    if isinstance(schema, dict) and "$schema" not in schema:
+        for older in (Draft202012Validator, Draft7Validator, Draft4Validator):
+            try:
+                older.check_schema(schema, format_checker=no_formats)
+                return older
+            except SchemaError:
+                continue
+    named.check_schema(schema, format_checker=no_formats)
+    return named
 
 
 def _no_errors(*_: object) -> Iterator[NoReturn]:

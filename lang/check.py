@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .checked_ops import check_op
 from .errors import InvalidArgument
 from .graph import Graph, Node, Where
 from .ops import Gen, Input, Role, RoleBegin, RoleEnd, Select, Value
-from .checked_ops import check_op
 
 
 @dataclass(frozen=True, slots=True)

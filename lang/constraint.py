@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import NoReturn, TypeGuard, cast, get_args
+from typing import Any, NoReturn, TypeGuard, cast, get_args
 
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
@@ -30,7 +30,7 @@ def schema_of(
     if isinstance(schema, JsonSchema):  # it came with a graph
         _check_source(schema.source)
         strict, whitespace, order = schema.strict, schema.whitespace, schema.order
-    known = next((known for known in ORDERS if known == order), "listed")
+    known: PropertyOrder = next((known for known in ORDERS if known == order), "listed")
     if order is not None and order not in ORDERS:
         raise wrong("order", order, f"one of {', '.join(ORDERS)}")
     hint = schema.hint if isinstance(schema, JsonSchema) else None
@@ -58,7 +58,7 @@ def grammar_of(grammar: object) -> GrammarText:
     kind = grammar.format if isinstance(grammar, GrammarText) else getattr(grammar, "kind", None)
     known = next((known for known in FORMATS if known == kind), None)
     if known is None:
-        allowed = "a text in Lark's syntax, EBNF or GBNF, or a Grammar(lark=...) or Grammar(ebnf=...)"
+        allowed = "a text in Lark's syntax, EBNF or GBNF, or a Grammar(lark=...) or (ebnf=...)"
         raise wrong("grammar", grammar, allowed)
     return GrammarText(known, text("grammar", getattr(grammar, "source", None)))
 
@@ -69,7 +69,7 @@ def _read(schema: object) -> tuple[str, object]:
     if isinstance(schema, bool):
         return json.dumps(schema), None
     if isinstance(schema, Mapping):
-        return _dumped(cast("Mapping[object, object]", schema)), None
+        return _dumped(cast("Mapping[Any, object]", schema)), None
     if isinstance(schema, str):
         allowed = "a dict, not text (json.loads gives it), or a class or type"
         raise wrong("schema", schema, allowed)
@@ -82,7 +82,7 @@ def _read(schema: object) -> tuple[str, object]:
     raise wrong("schema", schema, allowed)
 
 
-def _dumped(schema: Mapping[object, object]) -> str:
+def _dumped(schema: Mapping[Any, object]) -> str:
     try:
         _check_keys(schema)
         source = json.dumps(schema, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

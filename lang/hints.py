@@ -1,14 +1,26 @@
-"""Python types as JSON Schema, and JSON values as instances of them."""
+"""Python types as JSON Schema."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import (
-    Annotated, Any, Literal, NotRequired, Protocol, Required, TypeAlias, TypeGuard, Union, cast,
-    get_args, get_origin, get_type_hints, is_typeddict,
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypeGuard,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
 )  # fmt: skip
 
 from .errors import InvalidArgument
@@ -22,7 +34,7 @@ WHAT_WORKS = (
     "str, int, float, bool, None, Literal, Enum, Optional and other unions, list, tuple, dict with "
     "str keys, dataclasses, TypedDict, Any, and Annotated[type, {JSON Schema keywords}]"
 )
-_CONTAINERS = (list, dict, tuple)
+CONTAINERS = (list, dict, tuple)
 
 
 class PydanticModel(Protocol):
@@ -35,10 +47,6 @@ class PydanticModel(Protocol):
     def model_validate_json(self, text: str) -> object:
         """Make an instance."""
         ...
-
-
-class Mismatch(ValueError):
-    """A value that is none of a type."""
 
 
 def is_pydantic(hint: object) -> TypeGuard[PydanticModel]:
@@ -100,7 +108,7 @@ class _Writer:
             return {"enum": [_constant(value, at) for value in args]}
         if origin in (Union, types.UnionType):
             return {"anyOf": [self.schema(option, at) for option in args]}
-        if (origin or hint) in _CONTAINERS:
+        if (origin or hint) in CONTAINERS:
             return self._container(origin or hint, args, at)
         if hint is None:
             return {"type": "null"}
@@ -158,7 +166,7 @@ class _Writer:
         return f"{name}_{num_alike + 1}" if num_alike else name
 
     def _record(self, hint: type, at: str) -> Schema:
-        members = _members(hint, at)
+        members = members_of(hint, at)
         return {
             "type": "object",
             "properties": {n: self.schema(h, f"{at}.{n}") for n, (h, _) in members.items()},
@@ -167,73 +175,7 @@ class _Writer:
         }
 
 
-def load(hint: object, value: object, text: str) -> object:
-    """Give a JSON value as an instance of a type; `text` is the JSON that it was read from.
-
-    Raises: Mismatch; whatever a class raises when it is made.
-    """
-    if is_pydantic(hint):
-        return hint.model_validate_json(text)
-    origin, args = get_origin(hint), get_args(hint)
-    if hint in (Any, object):
-        return value
-    if origin in (Annotated, Required, NotRequired):
-        return load(args[0], value, text)
-    if origin is Literal:
-        return _same(args, value)
-    if origin in (Union, types.UnionType):
-        return _first(args, value, text)
-    if (origin or hint) in _CONTAINERS:
-        return _load_container(origin or hint, args, value, text)
-    if hint in SCALARS or hint is None:
-        return _load_scalar(hint, value)
-    assert isinstance(hint, type)
-    if issubclass(hint, Enum):
-        member = _same([member.value for member in hint], value)
-        return next(each for each in hint if each.value == member and _is_alike(each.value, member))
-    return _load_record(hint, value, text)
-
-
-def _load_scalar(hint: object, value: object) -> object:
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not (types.NoneType if hint is None else hint):
-        raise Mismatch(f"{value!r:.60} is no {hint}")
-    return value
-
-
-def _load_container(
-    origin: object, args: tuple[object, ...], value: object, text: str
-) -> object:
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise Mismatch(f"{value!r:.60} is no dict")
-        record = cast("dict[str, object]", value)
-        return {k: load(args[1], v, text) if args else v for k, v in record.items()}
-    if not isinstance(value, list):
-        raise Mismatch(f"{value!r:.60} is no list")
-    items = cast("list[object]", value)
-    if origin is list or (len(args) == 2 and args[1] is ...):
-        loaded = [load(args[0], item, text) if args else item for item in items]
-    else:
-        if args and len(args) != len(items):
-            raise Mismatch(f"{len(items)} items for {len(args)} places")
-        loaded = [load(h, v, text) for h, v in zip(args, items, strict=True)] if args else items
-    return loaded if origin is list else tuple(loaded)
-
-
-def _load_record(hint: type, value: object, text: str) -> object:
-    members = _members(hint, hint.__name__)
-    if not isinstance(value, dict):
-        raise Mismatch(f"{value!r:.60} is no {hint.__name__}")
-    given = cast("dict[str, object]", value)
-    missing = [n for n, (_, is_required) in members.items() if is_required and n not in given]
-    if missing or not given.keys() <= members.keys():
-        raise Mismatch(f"{list(given)} are not the fields of {hint.__name__}")
-    return hint(**{name: load(members[name][0], v, text) for name, v in given.items()})
-
-
-def _members(hint: type, at: str) -> dict[str, tuple[object, bool]]:
+def members_of(hint: type, at: str) -> dict[str, tuple[object, bool]]:
     """Give the fields of a class in order: name -> type and whether it must be there."""
     try:
         hints = get_type_hints(hint, include_extras=True)
@@ -248,7 +190,7 @@ def _members(hint: type, at: str) -> dict[str, tuple[object, bool]]:
     found: dict[str, tuple[object, bool]] = {}
     for field in cast("tuple[Field[object], ...]", fields(cast("Any", hint))):
         if not field.init:
-            raise InvalidArgument(f"schema: {at}.{field.name}: a field with init=False has no place")
+            raise InvalidArgument(f"schema: {at}.{field.name}: init=False has no place in JSON")
         has_default = field.default is not MISSING or field.default_factory is not MISSING
         found[field.name] = (hints[field.name], not has_default)
     return found
@@ -266,27 +208,6 @@ def _constant(value: object, at: str) -> object:
         if isinstance(value, kind) and not isinstance(value, Enum):
             return convert(value)
     raise InvalidArgument(f"schema: {at}: {value!r:.60} is no constant of JSON")
-
-
-def _same(options: Iterable[object], value: object) -> object:
-    for option in options:
-        if option == value and _is_alike(option, value):
-            return option
-    raise Mismatch(f"{value!r:.60} is none of the listed values")
-
-
-def _is_alike(one: object, other: object) -> bool:
-    """Say whether two equal values are of one type of JSON: True is not 1, but 1.0 is."""
-    return isinstance(one, bool) == isinstance(other, bool)
-
-
-def _first(options: tuple[object, ...], value: object, text: str) -> object:
-    for option in options:
-        try:
-            return load(option, value, text)
-        except Mismatch:
-            continue
-    raise Mismatch(f"{value!r:.60} is none of the types")
 
 
 def _refused(hint: object, at: str) -> InvalidArgument:

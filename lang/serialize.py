@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from .check import check, is_branch_path
+from .checked_ops import check_op
 from .errors import GraphError, InvalidArgument
 from .graph import Break, Fork, Graph, Node, Where
 from .ops import (
@@ -29,7 +30,6 @@ from .ops import (
     Text,
     Value,
 )
-from .checked_ops import check_op
 
 VERSION = 3  # 2: the graph has its forks; 3: gens with a schema or a grammar
 _MARK = "plait_graph"

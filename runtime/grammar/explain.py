@@ -123,14 +123,20 @@ def explain(spec: GrammarSpec, seed: int = 0) -> Explanation:
     try:
         if spec.kind == "json_schema":
             explanation = _explain_schema(spec)
-        else:
-            explanation = replace(explanation, exact=("the whole text",))
         grammar = compile_plain(spec)
-        size = grammar.pool.size
-        examples = samples(grammar, NUM_EXAMPLES, seed, EXAMPLE_BYTES)
     except RequestError as error:
         return replace(explanation, refused=str(error))
-    return replace(explanation, num_parts=size, examples=tuple(dict.fromkeys(examples)))
+    exact = explanation.exact or ("the whole text",)
+    return replace(
+        explanation, exact=exact, num_parts=grammar.pool.size, examples=_examples(grammar, seed)
+    )
+
+
+def _examples(grammar: PooledGrammar, seed: int) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(samples(grammar, NUM_EXAMPLES, seed, EXAMPLE_BYTES)))
+    except RequestError:  # an end that is hard to find makes the grammar no worse
+        return ()
 
 
 def _explain_schema(spec: GrammarSpec) -> Explanation:
