@@ -51,8 +51,8 @@ class Language:
     """
 
     __slots__ = (
-        "chars", "has_behind", "high", "is_counted", "is_nullable", "is_plain", "is_resolving",
-        "kind", "low", "number", "parts", "payload", "rows", "weight",
+        "chars", "has_behind", "high", "is_counted", "is_nullable", "is_plain",
+        "kind", "low", "nulls", "number", "parts", "payload", "rows", "weight",
     )  # fmt: skip
 
     def __init__(self, kind: Kind, number: int) -> None:
@@ -67,7 +67,7 @@ class Language:
         self.is_nullable = False  # where has_behind is False; else ask `is_nullable`
         self.is_plain = True  # no product or complement inside: it surely holds a text
         self.is_counted = False  # a repeat inside has a bound
-        self.is_resolving = False
+        self.nulls: dict[int, bool] = {}  # by context, where has_behind is True
         self.weight = 0  # no shortest rest of a text in it is longer
         self.rows: dict[int, Row] = {}
 
@@ -86,22 +86,55 @@ def is_nullable(language: Language, context: int = 0) -> bool:
 
     `context` has a bit for each history that the text so far is in.
     """
-    if not language.has_behind:
-        return language.is_nullable
-    match language.kind:
-        case "behind":
-            place, is_negated = cast("tuple[int, bool]", language.payload)
-            return bool(context >> place & 1) != is_negated
-        case "loop":
-            return _is_loop_nullable(language, context)
-        case "not":
-            return not is_nullable(language.parts[0], context)
-        case "repeat":
-            return language.low == 0 or is_nullable(language.parts[0], context)
-        case "union":
-            return any(is_nullable(part, context) for part in language.parts)
-        case _:
-            return all(is_nullable(part, context) for part in language.parts)
+    return _Nulls(context).of(language)
+
+
+class _Nulls:
+    """Looks for the empty text, a loop inside itself not counted; keeps what it finds."""
+
+    def __init__(self, context: int) -> None:
+        self._context = context
+        self._open: set[Language] = set()
+        self._num_cut = 0  # times that a loop met itself
+
+    def of(self, language: Language) -> bool:
+        """Say whether the empty text is in it."""
+        if not language.has_behind:
+            return language.is_nullable
+        found = language.nulls.get(self._context)
+        if found is None:
+            num_cut = self._num_cut
+            found = self._find(language)
+            if not self._open or self._num_cut == num_cut:
+                language.nulls[self._context] = found
+        return found
+
+    def _find(self, language: Language) -> bool:
+        parts = language.parts
+        match language.kind:
+            case "behind":
+                place, is_negated = cast("tuple[int, bool]", language.payload)
+                return bool(self._context >> place & 1) != is_negated
+            case "loop":
+                return self._loop(language)
+            case "not":
+                return not self.of(parts[0])
+            case "repeat":
+                return language.low == 0 or self.of(parts[0])
+            case "union":
+                return any(map(self.of, parts))
+            case _:
+                return all(map(self.of, parts))
+
+    def _loop(self, loop: Language) -> bool:
+        if loop in self._open:  # a round that takes no character adds nothing
+            self._num_cut += 1
+            return False
+        self._open.add(loop)
+        try:
+            return self.of(unfold(loop))
+        finally:
+            self._open.remove(loop)
 
 
 def context_of(histories: Sequence[Language]) -> int:
@@ -112,13 +145,3 @@ def context_of(histories: Sequence[Language]) -> int:
 def unfold(loop: Language) -> Language:
     """Give what a loop is: nothing more, or one round and the loop again."""
     return cast("Callable[[], Language]", loop.payload)()
-
-
-def _is_loop_nullable(loop: Language, context: int) -> bool:
-    if loop.is_resolving:  # a round that takes no character adds nothing
-        return False
-    loop.is_resolving = True
-    try:
-        return is_nullable(unfold(loop), context)
-    finally:
-        loop.is_resolving = False

@@ -52,6 +52,7 @@ LARGE = {
     "long text": "ab" * 3000,
     "long loop": "(?:" + "ab" * 1500 + ")*",
     "common beginnings": "|".join("x" * i for i in range(1, 600)),
+    "two empty ways": "(?!.*b$)(?:(?m:^)|[^a]{0,2}){0,20}[ab]{2,30}",
     "ideographs": "|".join(chr(0x4E00 + i) + chr(0x4E00 + i * 7 % 2000) for i in range(900)),
 }
 

@@ -146,6 +146,7 @@ def test_what_is_forgotten_or_found_another_way_is_the_same(
     module: object, limit: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, limit, value)
+    monkeypatch.setattr(matcher_module, "STEP_TIMEOUT_S", 60.0)
     pool = Pool(VOCABULARY)
     for name, node in nodes(pool).items():
         follow(matcher_at(node, pool), random.Random(name), 5)
