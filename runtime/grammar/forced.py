@@ -25,14 +25,16 @@ Encode: TypeAlias = Callable[[str], Sequence[int]]
 class Ahead:
     """What must follow a state: whole characters, as far as can be seen from there alone.
 
-    `tokens` has what became of them, by the token before (None at the start of a text).
+    `is_cut`: there is more of it. `tokens` has what became of it, by the token before (None
+    at the start of a text).
     """
 
-    __slots__ = ("data", "end", "tokens")
+    __slots__ = ("data", "end", "is_cut", "tokens")
 
-    def __init__(self, data: bytes, end: State) -> None:
+    def __init__(self, data: bytes, end: State, is_cut: bool) -> None:
         self.data = data
         self.end = end  # where `data` leads
+        self.is_cut = is_cut
         self.tokens: dict[int | None, tuple[int, ...]] = {}
 
 
@@ -57,43 +59,48 @@ def forced_tokens(state: State, last_id: int | None, pool: Pool, encode: Encode)
     """
     ahead = state.ahead
     if ahead is None:
-        data, end = forced_bytes(state, pool)
-        whole = data[: _whole_len(data)]
-        if len(whole) < len(data):
-            end = pool.pushdown.advance(state, whole) or state
-        ahead = state.ahead = Ahead(whole, end)
+        ahead = state.ahead = _look_ahead(state, pool)
     found = ahead.tokens.get(last_id)
     if found is None:
         ids = _canonical(ahead.data, last_id, pool, encode) if ahead.data else ()
-        found = ahead.tokens[last_id] = ids[: len(ids) - _num_held(ids, ahead.end, pool)]
+        found = ahead.tokens[last_id] = ids[: len(ids) - _num_held(ids, ahead, pool)]
     return found
 
 
+def _look_ahead(state: State, pool: Pool) -> Ahead:
+    data, end = forced_bytes(state, pool)
+    whole = data[: _whole_len(data)]
+    if len(whole) < len(data):
+        end = pool.pushdown.advance(state, whole) or state
+    return Ahead(whole, end, is_cut=len(data) == MAX_FORCED_BYTES)
+
+
 def _canonical(data: bytes, last_id: int | None, pool: Pool, encode: Encode) -> tuple[int, ...]:
-    """Tokenise `data` behind the token before it; nothing if that comes out otherwise."""
+    """Tokenise `data` behind the token before it; nothing if that comes out otherwise.
+
+    A token that begins inside a character is no text, and so changes nothing.
+    """
     bytes_of = pool.vocabulary.bytes_of
-    before = b"" if last_id is None else bytes_of(last_id)
-    try:
-        text = ((before or b"") + data).decode()
-    except UnicodeDecodeError:  # the token before begins inside a character
+    before = () if last_id is None else (last_id,)
+    text = _text(b"".join(bytes_of(i) or b"" for i in before) + data)
+    if text is None:
+        before, text = (), _text(data)
+    ids = () if text is None else tuple(encode(text))
+    if ids[: len(before)] != before:
         return ()
-    ids = tuple(encode(text))
-    num_before = int(last_id is not None)
-    if ids[:num_before] != (last_id,)[:num_before]:
-        return ()
-    ids = ids[num_before:]
+    ids = ids[len(before) :]
     # Some tokenizers change the text, or have no token that may stand for a part of it.
     return ids if b"".join(bytes_of(i) or b"" for i in ids) == data else ()
 
 
-def _num_held(ids: tuple[int, ...], end: State, pool: Pool) -> int:
+def _num_held(ids: tuple[int, ...], ahead: Ahead, pool: Pool) -> int:
     """Count the last tokens from whose beginning on a longer one could come."""
     num_held, rest = 0, b""
     for count, token_id in enumerate(reversed(ids), 1):
         rest = (pool.vocabulary.bytes_of(token_id) or b"") + rest
         if len(rest) >= pool.vocabulary.longest:
             break
-        if _runs_over(rest, end, pool):
+        if ahead.is_cut or _runs_over(rest, ahead.end, pool):
             num_held = count
     return num_held
 
@@ -117,6 +124,13 @@ def _runs_over(rest: bytes, end: State, pool: Pool) -> bool:
                 return True
             pending.append((after, child))
     return False
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _whole_len(data: bytes) -> int:

@@ -21,6 +21,7 @@ class Languages:
         self.sets = CharSets()
         self.spellable = self.sets.get(spellable)  # written by the vocabulary
         self._made: dict[Hashable, Language] = {}
+        self.memo: dict[Hashable, Language] = {}  # of who builds the same ones often
         self._concats: dict[tuple[Language, Language], Language] = {}
         self.nothing = self._new("nothing", ())
         self.empty = self._new("empty", ())

@@ -8,6 +8,7 @@ from ..words import others, words
 from .documents import Schema
 from .facts import TYPES, Contains, Every, Goal, JsonType, Names
 from .keywords import goal_of
+from .reader import possible_kinds
 from .shapes import ArrayShape, Folder, ObjectShape, Plain, Quoted, Shape
 
 
@@ -92,7 +93,8 @@ class Possible:
 
     def _search(self, goal: Goal) -> bool:
         # Scalars first: they need no search of their own.
-        return any(self.shape(s) for kind in TYPES[::-1] for s in self._folder.shapes(goal, kind))
+        kinds = reversed(possible_kinds(goal))
+        return any(self.shape(s) for kind in kinds for s in self._folder.shapes(goal, kind))
 
     def is_disjoint(self, one: Schema, other: Schema, kind: JsonType) -> bool:
         """Say whether no value of a type matches both schemas."""

@@ -260,6 +260,17 @@ class Reader:
         return tuple(_unevaluated(case, kind, inner) for case in cases)
 
 
+def possible_kinds(goal: Goal) -> tuple[JsonType, ...]:
+    """Give the types that the keyword `type` leaves to a goal; most schemas name one."""
+    kinds = TYPES
+    for schema, holds in goal:
+        types = schema.keywords.get("type", "any")
+        names = types if isinstance(types, list) else [types]
+        if holds and "any" not in names:
+            kinds = tuple(k for k in kinds if k in names or (k == "number" and "integer" in names))
+    return kinds
+
+
 def kind_of(value: Json) -> JsonType:
     """Give the type of a JSON value; integers are numbers."""
     if value is None:

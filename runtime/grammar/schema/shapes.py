@@ -192,7 +192,10 @@ class Folder:
         kept = _chosen_texts(case)
         if kept is not None:
             return self._listed(t for t in kept if bounds.admits(Decimal(t)))
-        return Plain(number_language(bounds, self._languages))
+        memo = self._languages.memo
+        if bounds not in memo:
+            memo[bounds] = number_language(bounds, self._languages)
+        return Plain(memo[bounds])
 
     def _text(self, case: Case) -> Language:
         languages = self._languages

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from ..node import Node, Row
 from ..pool import Pool
 from .arrays import ArrayPlace
-from .facts import TYPES, Goal
+from .facts import Goal
 from .layout import Layout
 from .objects import ObjectPlace
 from .possible import Possible
-from .reader import Reader
+from .reader import Reader, possible_kinds
 from .shapes import ArrayShape, Folder, ObjectShape, Plain, Quoted
 
 
@@ -62,5 +62,6 @@ class Value:
     def expand(self) -> tuple[Row, ...]:
         """Give each shape that the value can have."""
         grammar = self._grammar
-        shapes = (s for kind in TYPES for s in grammar.folder.shapes(self._goal, kind))
+        kinds = possible_kinds(self._goal)
+        shapes = (s for kind in kinds for s in grammar.folder.shapes(self._goal, kind))
         return tuple(grammar.shape_row(s) for s in shapes if grammar.possible.shape(s))
