@@ -68,7 +68,9 @@ def value_of(node: Node, schema: JsonSchema, done: Done) -> Parsed:
             value = value if reason or schema.hint is None else load(schema.hint, value, text)
             if not reason:
                 return Parsed(value)
-    except (ValueError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
+    except RecursionError as error:
+        cause, reason = error, "it is nested too deeply to be read and validated"
+    except ValueError as error:  # pydantic's ValidationError is one, too
         cause, reason = error, str(error)
     except Exception as error:  # the author's class refuses the value in its own way
         cause, reason = error, f"{type(error).__name__}: {error}"

@@ -185,8 +185,13 @@ def members_of(hint: type, at: str) -> dict[str, tuple[object, bool]]:
             "that it names, at the top of the module"
         ) from None
     if is_typeddict(hint):
+        # As a string, `NotRequired[...]` is not counted where the class is made.
         required = cast("frozenset[str]", getattr(hint, "__required_keys__"))  # noqa: B009
-        return {name: (inner, name in required) for name, inner in hints.items()}
+        marks = {NotRequired: False, Required: True}
+        return {
+            name: (inner, marks.get(get_origin(inner), name in required))
+            for name, inner in hints.items()
+        }
     found: dict[str, tuple[object, bool]] = {}
     for field in cast("tuple[Field[object], ...]", fields(cast("Any", hint))):
         if not field.init:

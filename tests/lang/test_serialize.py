@@ -12,10 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.lang.api import gen
+from plait.lang.checked_ops import METHODS
+from plait.lang.constraint import FORMATS, ORDERS
 from plait.lang.errors import GraphError
 from plait.lang.graph import Break, Fork, Graph, Node, Where
-from plait.lang.ops import ROLES, Gen, Input, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
-from plait.lang.checked_ops import METHODS
+from plait.lang.ops import (
+    ROLES,
+    Gen,
+    GrammarText,
+    Input,
+    JsonSchema,
+    Op,
+    RoleBegin,
+    RoleEnd,
+    Sampling,
+    Select,
+    Text,
+    Value,
+)
 from plait.lang.program import Program
 from plait.lang.serialize import dumps, loads, nodes_from_data, nodes_to_data
 from plait.lang.show import to_dot, to_mermaid, to_text
@@ -41,6 +55,13 @@ samplings = st.builds(
     min_p=maybe(st.floats(0, 1)),
     ignore_eos=maybe(st.booleans()),
 )
+schemas = st.builds(
+    JsonSchema,
+    st.sampled_from(['{"type":"object"}', "true", '{"enum":["é",1,null]}']),
+    st.booleans(),
+    st.integers(0, 3),
+    st.sampled_from(ORDERS),
+)
 gens = st.builds(Gen, names, samplings, seed=maybe(st.integers(0, 2**63 - 1)))
 plain_ops: st.SearchStrategy[Op] = st.one_of(
     st.builds(Text, st.text()),
@@ -48,6 +69,8 @@ plain_ops: st.SearchStrategy[Op] = st.one_of(
     gens,
     st.builds(Gen, names, regex=st.text(max_size=5)),
     st.builds(Gen, names, choices=choices.map(tuple)),
+    st.builds(Gen, names, schema=schemas),
+    st.builds(Gen, names, grammar=st.builds(GrammarText, st.sampled_from(FORMATS), st.text())),
     st.builds(Select, names, choices.map(tuple), st.sampled_from(METHODS)),
 )
 

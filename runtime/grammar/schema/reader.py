@@ -103,6 +103,8 @@ class Reader:
                 continue
             if len(found) == 1 and not found[0].facts and not found[0].seen_names:
                 found = part
+                if not found:  # the rest need not be read, nor be noted as only checked
+                    break
                 continue
             merged = (one & other for one in found for other in part)
             found = tuple(dict.fromkeys(case for case in merged if _is_possible(case.facts)))
