@@ -132,12 +132,14 @@ def mismatch(source: str, text: str) -> str:
     if fault is not None or validator is None:
         return fault[1] if fault is not None else ""
     # As decimals: 0.3 is a multiple of 0.1, which doubles do not know.
-    value = json.loads(text, parse_float=Decimal)
     try:
-        error = next(iter(validator.iter_errors(value)), None)
+        value = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
+        mistake = next(iter(validator.iter_errors(value)), None)
     except re.error:  # a pattern that ECMA has and Python does not: the mask has kept to it
         return ""
-    return "" if error is None else f"{error.json_path}: {error.message}"
+    except ValueError as error:
+        return str(error)
+    return "" if mistake is None else f"{mistake.json_path}: {mistake.message}"
 
 
 @functools.lru_cache(NUM_SCHEMAS)

@@ -217,7 +217,10 @@ def test_a_stream_ends_with_text_and_value_or_with_the_error(backend: Backend) -
     assert (events[-1].kind, events[-1].value) == ("end", ITEM)
     assert events[-1].parsed == {"name": "Ada", "n": 12}
     cut: list[plait.Event] = []
-    with pytest.raises(Truncated), ask.stream(**row, options={"max_tokens": 5}) as stream:
+    with (
+        pytest.raises(Truncated),
+        ask.stream(**row, options={"max_tokens": 5}, backend=backend) as stream,
+    ):
         cut.extend(stream)
     assert isinstance(cut[-1].error, Truncated)
 
