@@ -20,7 +20,9 @@ from .vocabulary import Vocabulary
 
 CACHE_BYTES = 256 << 20
 CACHE_ENTRIES = 1024
-POOL_SIZE = 400_000  # parts; about 400 MB, and half a second when Python collects garbage
+# Parts; about 200 MB. Python's garbage collector looks at all of them, which takes 0.3 s,
+# and that counts as time of the step in which it happens.
+POOL_SIZE = 200_000
 PART_BYTES = 1000  # one part of a pool, about
 MAX_SOURCE_LEN = 1_000_000  # characters; Python's parser cannot be interrupted
 

@@ -108,6 +108,7 @@ def test_slices_change_no_mask(
 @pytest.mark.parametrize("name", NAMES)
 def test_twins_change_no_mask(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counters beyond the longest token are cut: each mask must be as if they were not."""
+    monkeypatch.setattr(matcher_module, "STEP_TIMEOUT_S", 60.0)
     cut, whole = Pool(VOCABULARY), Pool(VOCABULARY)
     one = matcher_at(nodes(cut)[name], cut)
     expected: list[list[int]] = []
@@ -120,7 +121,6 @@ def test_twins_change_no_mask(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             break
         taken.append(rng.choice(texts))
         assert one.accept(taken[-1])
-    monkeypatch.setattr(matcher_module, "STEP_TIMEOUT_S", 60.0)
     monkeypatch.setattr(Twins, "get", lambda self, language, horizon: language)
     monkeypatch.setattr(whole.pushdown, "twin", lambda state: state)
     other = matcher_at(nodes(whole)[name], whole)
