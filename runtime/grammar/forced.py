@@ -40,16 +40,23 @@ class Ahead:
 
 def forced_bytes(start: State, pool: Pool) -> tuple[bytes, State]:
     """Give the bytes that must follow `start`, and where they lead. Call it inside `using`."""
-    found = bytearray()
+    found = b""
     state = start
-    while not state.is_accepting and len(state.first) == 1 and len(found) < MAX_FORCED_BYTES:
-        (byte,) = state.first
-        after = pool.pushdown.step(state, byte)
+    pushdown = pool.pushdown
+    while not state.is_accepting and len(found) < MAX_FORCED_BYTES:
+        data = state.chain[: MAX_FORCED_BYTES - len(found)]
+        if data:
+            after = pushdown.skip(state, len(data))
+        elif len(state.first) == 1:
+            data = bytes(state.first)
+            after = pushdown.step(state, data[0])
+        else:
+            break
         if after is None:
             break
-        found.append(byte)
+        found += data
         state = after
-    return bytes(found), state
+    return found, state
 
 
 def forced_tokens(state: State, last_id: int | None, pool: Pool, encode: Encode) -> tuple[int, ...]:
