@@ -62,7 +62,7 @@ def react(s: State, question: str) -> str | None:
         s += "\nAction: " + gen(f"action_{step}", regex=ACTION, temperature=0)
         tool, _, argument = s[f"action_{step}"].rstrip("]").partition("[")
         if tool == "Finish":
-            return argument
+            return str(argument)
         s += f"\nObservation: {calculate(argument)}\n"
     return None
 

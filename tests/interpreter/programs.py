@@ -18,7 +18,7 @@ def two(s: State, word: str = "one") -> str:
     """Say two things."""
     s += f"{word}: " + gen("a", max_tokens=8, temperature=0)
     s += " two: " + gen("b", max_tokens=8, temperature=0)
-    return s["a"] + s["b"]
+    return str(s["a"] + s["b"])
 
 
 def talk(prompt: str) -> str:

@@ -28,7 +28,7 @@ def test_an_inner_run_in_a_body_is_a_run_of_its_own(backend: Backend) -> None:
     def outer(s: State) -> str:
         inner = two.run(backend=backend)
         s += "b: " + gen("x", max_tokens=4, temperature=0)
-        return inner["b"] + s["x"]
+        return str(inner["b"] + s["x"])
 
     results = outer.run_batch([{}] * 20, backend=backend)
     assert [result.value for result in results] == ["secondB"] * 20
@@ -73,7 +73,7 @@ def test_a_rows_result_depends_on_seed_and_index_alone() -> None:
     @function
     def draws(s: State, i: int) -> str:
         s += "x" + gen("a", max_tokens=30)
-        return s["a"]
+        return str(s["a"])
 
     backend = scripted(lambda text: {"a": 0.5, "b": 0.5})
     program = draws.options(backend=backend, seed=11)
@@ -128,7 +128,7 @@ def test_two_thousand_rows_with_a_break_each_need_few_threads(backend: Backend) 
         first = s["a"]
         threads.add(threading.active_count())
         s += "/" + gen("b", max_tokens=1, temperature=0)
-        return first + s["b"]
+        return str(first + s["b"])
 
     results = row.run_batch([(i,) for i in range(2000)], backend=backend)
     assert all(result.ok for result in results)
@@ -140,7 +140,7 @@ def test_select_and_turns_work_in_a_batch(backend: Backend) -> None:
     def chooses(s: State, q: str) -> str:
         s += user(q)
         s += assistant(select("a", ["first", "third"]))
-        return s["a"]
+        return str(s["a"])
 
     results = chooses.run_batch([("x",), ("y",)], backend=backend)
     assert [result.value for result in results] == ["first", "first"]

@@ -62,7 +62,7 @@ def test_options_and_parameters_of_the_same_name_are_apart(backend: Backend) -> 
     @function
     def weather(s: State, temperature: str, seed: int = 3) -> str:
         s += f"It is {temperature} {seed}: " + gen("a", max_tokens=8)
-        return s["a"]
+        return str(s["a"])
 
     program = weather.options(temperature=0, backend=backend, seed=1)
     result = program.run(temperature="hot", seed=5)
@@ -116,7 +116,7 @@ class Speaker:
     @function
     def speak(self, s: State) -> str:
         s += self.k + gen("a", max_tokens=8, temperature=0)
-        return s["a"]
+        return str(s["a"])
 
 
 def make(source: str) -> Function:

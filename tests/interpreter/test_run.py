@@ -33,7 +33,7 @@ def in_use(backend: ScriptedBackend) -> int:
 def plain(s: State, q: str = "q") -> str:
     s += q + gen("a", max_tokens=6)
     s += s["a"] + gen("b", max_tokens=6)
-    return s["b"]
+    return str(s["b"])
 
 
 @function
@@ -140,7 +140,7 @@ def test_branches_of_an_async_body_run_side_by_side(way: str, backend: ScriptedB
             first = branch["a"]
             log.append(f"{i} has a")
             branch += gen("b", max_tokens=3)
-            return first + branch["b"]
+            return str(first + branch["b"])
 
         return list(await asyncio.gather(*(work(i, branch) for i, branch in enumerate(forks))))
 
@@ -163,7 +163,7 @@ def test_a_failed_branch_of_a_gather_ends_the_run(backend: ScriptedBackend) -> N
     async def gathers(s: State) -> None:
         async def work(branch: State, size: int) -> str:
             branch += "x" * size + gen("a", max_tokens=1000)
-            return branch["a"]
+            return str(branch["a"])
 
         forks = s.fork(2)
         await asyncio.gather(work(forks[0], 5000), work(forks[1], 5))

@@ -72,7 +72,7 @@ def short(s: State) -> str:
     branches = s.fork(2)
     branches += "x" + gen("c", temperature=0, max_tokens=3)
     branches.join()
-    return s["a"]
+    return str(s["a"])
 
 
 @function

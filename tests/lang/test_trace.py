@@ -174,7 +174,7 @@ def test_async_bodies_are_traced_until_they_wait_for_something_real() -> None:
     async def static(s: State) -> str:
         s += gen("x")
         await inner(s)
-        return s["x"]
+        return str(s["x"])
 
     async def waits(s: State) -> None:
         s += gen("x")
