@@ -172,9 +172,10 @@ def _dialect(schema: object) -> Any:
     from jsonschema.validators import validator_for
 
     no_formats = FormatChecker(())  # they would hold ECMA's patterns against Python's
-    named = validator_for(cast("Any", schema), default=Draft202012Validator)
+    named: Any = validator_for(cast("Any", schema), default=Draft202012Validator)
     if isinstance(schema, dict) and "$schema" not in schema:
-        for older in (Draft202012Validator, Draft7Validator, Draft4Validator):
+        newest_first: tuple[Any, ...] = (Draft202012Validator, Draft7Validator, Draft4Validator)
+        for older in newest_first:
             try:
                 older.check_schema(schema, format_checker=no_formats)
                 return older

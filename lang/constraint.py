@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeGuard, cast, get_args
+from typing import Any, NoReturn, TypeGuard, TypeVar, cast, get_args
 
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
@@ -15,6 +15,8 @@ from .standin import stop
 
 ORDERS: tuple[PropertyOrder, ...] = get_args(PropertyOrder)
 FORMATS: tuple[GrammarFormat, ...] = get_args(GrammarFormat)
+
+T = TypeVar("T")
 
 # A line that begins with a rule's name and `::=` is EBNF; Lark has only `:` there.
 _EBNF = re.compile(r"^[ \t]*<?[\w.-]+>?\s*::=", re.MULTILINE)
@@ -30,8 +32,8 @@ def schema_of(
     if isinstance(schema, JsonSchema):  # it came with a graph
         _check_source(schema.source)
         strict, whitespace, order = schema.strict, schema.whitespace, schema.order
-    known: PropertyOrder = next((known for known in ORDERS if known == order), "listed")
-    if order is not None and order not in ORDERS:
+    known: PropertyOrder | None = _one_of(ORDERS, order)
+    if order is not None and known is None:
         raise wrong("order", order, f"one of {', '.join(ORDERS)}")
     hint = schema.hint if isinstance(schema, JsonSchema) else None
     source = schema.source if isinstance(schema, JsonSchema) else ""
@@ -41,7 +43,7 @@ def schema_of(
         source=source,
         strict=flag("strict", strict) or False,
         whitespace=whole("whitespace", whitespace, 0, "0, or the most blanks at a place") or 0,
-        order=known,
+        order=known or "listed",
         hint=hint,
     )
 
@@ -56,11 +58,15 @@ def grammar_of(grammar: object) -> GrammarText:
         source = text("grammar", grammar)
         return GrammarText("ebnf" if _EBNF.search(source) else "lark", source)
     kind = grammar.format if isinstance(grammar, GrammarText) else getattr(grammar, "kind", None)
-    known = next((known for known in FORMATS if known == kind), None)
+    known: GrammarFormat | None = _one_of(FORMATS, kind)
     if known is None:
         allowed = "a text in Lark's syntax, EBNF or GBNF, or a Grammar(lark=...) or (ebnf=...)"
         raise wrong("grammar", grammar, allowed)
     return GrammarText(known, text("grammar", getattr(grammar, "source", None)))
+
+
+def _one_of(options: tuple[T, ...], value: object) -> T | None:
+    return next((option for option in options if option == value), None)
 
 
 def _read(schema: object) -> tuple[str, object]:

@@ -131,9 +131,10 @@ class _Writer:
         if origin is dict:
             if args and args[0] is not str:
                 raise InvalidArgument(f"schema: {at}: the keys of a dict in JSON are str")
-            return {"type": "object"} | (
+            inside: Schema = (
                 {"additionalProperties": self.schema(args[1], f"{at}[...]")} if args else {}
             )
+            return {"type": "object", **inside}
         if not args:
             return {"type": "array"}
         if origin is list or (len(args) == 2 and args[1] is ...):
