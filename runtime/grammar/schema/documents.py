@@ -109,7 +109,9 @@ class Documents:
         target = self._find(uri, schema)
         if target is None:
             hint = (
-                "give it in the registry" if urldefrag(reference)[0] else "there is no such place"
+                "nothing is fetched, so put it under $defs"
+                if urldefrag(reference)[0]
+                else "there is no such place"
             )
             raise bad_schema(schema, keyword, f"cannot resolve {reference!r}: {hint}")
         value, base, pointer = target
