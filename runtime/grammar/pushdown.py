@@ -6,6 +6,7 @@ one cell and a grammar is never unrolled.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .budget import Budget
@@ -61,14 +62,15 @@ class State:
         self.mask: Bitmask | None = None
         self.ahead: Ahead | None = None
         self.twin: State | None = None
-        self._first: frozenset[int] | None = None
+        self._first: AbstractSet[int] | None = None
         self._chain: bytes | None = None
 
     @property
-    def first(self) -> frozenset[int]:
+    def first(self) -> AbstractSet[int]:
         """The bytes that may follow, but for those that a guard forbids."""
         if self._first is None:
-            self._first = frozenset().union(*(config.local.edges for config in self.configs))
+            edges = [config.local.edges for config in self.configs]
+            self._first = edges[0].keys() if len(edges) == 1 else frozenset().union(*edges)
         return self._first
 
     @property

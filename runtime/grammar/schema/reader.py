@@ -36,6 +36,7 @@ from .keywords import KEYWORDS, goal_of
 from .numbers import NumberBounds
 
 MAX_CASES = 400  # of one schema and one type
+MAX_ABSORBED = 200  # cases that are compared with each other
 
 _DECISIVE = frozenset(("type", "enum", "const"))  # read first: they often decide alone
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -108,6 +109,7 @@ class Reader:
                 continue
             merged = (one & other for one in found for other in part)
             found = tuple(dict.fromkeys(case for case in merged if _is_possible(case.facts)))
+            found = _absorbed(found)
             if not found:
                 break
             if len(found) > MAX_CASES:
@@ -316,6 +318,18 @@ def _type_cases(types: list[str], kind: JsonType, holds: bool) -> Cases:
             Number(NumberBounds(is_integer=True) if holds else NumberBounds(non_multiples=one))
         )
     return NEVER if holds else ALWAYS
+
+
+def _absorbed(cases: Cases) -> Cases:
+    """Leave out each case that says all that another says, and more."""
+    if not 1 < len(cases) <= MAX_ABSORBED:
+        return cases
+    facts = [(frozenset(case.facts), case.seen_names, case.seen_items) for case in cases]
+    return tuple(
+        case
+        for case, (own, *seen) in zip(cases, facts, strict=True)
+        if not any(other < own and seen == other_seen for other, *other_seen in facts)
+    )
 
 
 def _any(parts: Iterable[Cases]) -> Cases:
