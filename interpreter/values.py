@@ -13,12 +13,10 @@ from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
 from ..lang.instances import load
 from ..lang.ops import JsonSchema
-from ..lang.words import spell
+from ..lang.words import one_line, spell
 from .backend import Done
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jsonschema.protocols import Validator
 
 _WIDTH = 80  # characters of a bad value that a message shows
@@ -92,7 +90,7 @@ def _fault(node: Node, done: Done, reason: str, cause: Exception | None) -> Trun
             reason = f"cut by the stop string {done.meta.stop_reason!r}"
     branch = f" in branch {node.branch}" if node.branch else ""
     message = f"{at}{spell(node.op)}{branch}: the value is {_SAYS[kind]}: {reason}{remedy}: {shown}"
-    fault = kind(message, text=done.text, reason=reason, node=node.id, where=node.where)
+    fault = kind(one_line(message), text=done.text, reason=reason, node=node.id, where=node.where)
     fault.__cause__ = cause
     return fault
 
@@ -135,7 +133,7 @@ def mismatch(source: str, text: str) -> str:
     try:
         value = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
         mistake = next(iter(validator.iter_errors(value)), None)
-    except re.error:  # a pattern that ECMA has and Python does not: the mask has kept to it
+    except re.error:  # a pattern that Python cannot have: the mask has kept to it
         return ""
     except ValueError as error:
         return str(error)
@@ -146,15 +144,15 @@ def mismatch(source: str, text: str) -> str:
 def _checked(source: str) -> tuple[Validator | None, tuple[str, str] | None]:
     """Give the validator of a schema, or code and reason of what is wrong with it."""
     from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import extend
     from jsonschema_specifications import REGISTRY
+
+    from ..runtime.grammar.schema.python_pattern import replace_patterns
 
     try:
         dialect = _dialect(json.loads(source))
         exact = json.loads(source, parse_float=Decimal)
-        # ECMA's patterns are not Python's: the mask keeps to them exactly.
-        kind = extend(dialect, {"pattern": _no_errors})
-        return kind(exact, registry=REGISTRY, format_checker=dialect.FORMAT_CHECKER), None
+        replace_patterns(exact)
+        return dialect(exact, registry=REGISTRY, format_checker=dialect.FORMAT_CHECKER), None
     except SchemaError as error:
         place = "/".join(("#", *map(str, error.absolute_path)))
         return None, ("bad_grammar", f"schema: {place}: {error.message}")
@@ -183,7 +181,3 @@ def _dialect(schema: object) -> Any:
                 continue
     named.check_schema(schema, format_checker=no_formats)
     return named
-
-
-def _no_errors(*_: object) -> Iterator[NoReturn]:
-    return iter(())

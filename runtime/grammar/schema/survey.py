@@ -16,6 +16,7 @@ from .shapes import ArrayShape, ObjectShape
 from .values import Grammar
 
 MAX_GOALS = 20_000
+_TOO_MANY = f"the schema comes to more than {MAX_GOALS} goals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def survey(grammar: Grammar, root: Goal) -> Survey:
                 seen.update(new)
                 pending += new
         if len(seen) > MAX_GOALS:
-            budget.refuse(f"the schema comes to more than {MAX_GOALS} goals")
+            budget.refuse(_TOO_MANY)
     checked = tuple(sorted(grammar.reader.checked.items()))
     return Survey(checked, len(seen), num_shapes)
 
@@ -70,6 +71,8 @@ def _items(grammar: Grammar, shape: ArrayShape) -> Iterator[Goal]:
         for each in shape.contains:
             failing = [frozenset(((s, not holds),)) for s, holds in each.goal]
             goals += [goal | more for goal in goals for more in (each.goal, *failing)]
+            if len(goals) > MAX_GOALS:
+                grammar.pool.languages.budget.refuse(_TOO_MANY)
         yield from filter(grammar.possible.goal, goals)
 
 
