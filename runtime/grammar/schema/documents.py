@@ -22,6 +22,8 @@ LISTED = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 NAMED = (
     "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
 )  # fmt: skip
+# Beside a reference they change nothing.
+_SILENT = frozenset(("title", "description", "default", "examples", "$comment", "deprecated"))
 # Drafts in which `$ref` hides what stands beside it.
 _HIDING = re.compile(r"^https?://json-schema\.org/draft-0[1-7]/")
 
@@ -48,6 +50,12 @@ class Schema:
         if "$ref" in self.value and self.documents.hides_siblings:
             return {"$ref": self.value["$ref"]}
         return self.value
+
+    @property
+    def is_reference(self) -> bool:
+        """True where it says nothing but `$ref`."""
+        keywords = self.keywords
+        return "$ref" in keywords and all(k == "$ref" or k in _SILENT for k in keywords)
 
     def inside(self, *path: str | int) -> Schema:
         """Give the subschema at `path` from here."""

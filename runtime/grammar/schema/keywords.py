@@ -44,7 +44,12 @@ Keyword: TypeAlias = Callable[["Reader", Schema, str, bool], Cases]
 
 
 def goal_of(schema: Schema, holds: bool = True) -> Goal:
-    """Give the goal of matching one schema, or of failing it."""
+    """Give the goal of matching one schema, or of failing it.
+
+    One that only refers to another is that other: so equal parts are one goal.
+    """
+    while schema.is_reference:
+        schema = schema.documents.follow(schema, "$ref")
     if schema.value is holds:
         return frozenset()
     return frozenset(((schema, holds),))
