@@ -8,6 +8,7 @@ from typing import Protocol
 from .node import Node, Row
 from .terminal import Group, LocalState, LocalStates
 
+
 class Branches(Protocol):
     """Who knows how each branch goes on."""
 
@@ -35,7 +36,7 @@ class Switch:
 
 
 class SwitchState(LocalState):
-    """A place in the trie of a switch: `depth` bytes of the options from `low` to `high` are read."""
+    """A place in the trie of a switch: behind `depth` bytes of its options `low` to `high`."""
 
     __slots__ = ("_depth", "_high", "_low", "_switch")
 

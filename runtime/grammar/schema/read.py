@@ -20,10 +20,13 @@ def read_text(schema: Schema, keyword: str) -> str:
 def read_count(schema: Schema, keyword: str) -> int:
     """Give a number of items, characters or properties; 3.0 counts as 3."""
     value = schema.keywords[keyword]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or value < 0 or value != int(value):  # type: ignore[operator, arg-type]
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value == value // 1
+    ):
         raise bad_schema(schema, keyword, f"is {value!r:.40}; a whole number >= 0 is expected")
-    return min(int(value), MAX_COUNT)  # type: ignore[arg-type]  # as checked
+    return int(min(value, MAX_COUNT))
 
 
 def read_number(schema: Schema, keyword: str) -> Decimal:

@@ -45,8 +45,8 @@ class Grammar:
             case ObjectShape():
                 wanted = frozenset(range(len(self.possible.wanted(shape))))
                 left = tuple(range(len(self.possible.names(shape))))
-                place = nodes.make(ObjectPlace, self, shape, left, 0, wanted, True)
-                return (*self.layout.open("{"), place)
+                first = nodes.make(ObjectPlace, self, shape, left, 0, wanted, True)
+                return (*self.layout.open("{"), first)
 
 
 class Value:
