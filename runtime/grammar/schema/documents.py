@@ -113,8 +113,10 @@ class Documents:
         reference = schema.keywords[keyword]
         if not isinstance(reference, str):
             raise bad_schema(schema, keyword, "a reference is a text")
-        uri = urljoin(schema.base, reference)
-        target = self._find(uri, schema)
+        # `urljoin` does not know that a URN can be joined with a fragment.
+        is_local = reference.startswith("#")
+        uri = schema.base + reference if is_local else urljoin(schema.base, reference)
+        target = self._find(uri) or self._find_dialect(uri)
         if target is None:
             hint = (
                 "nothing is fetched, so put it under $defs"
@@ -178,7 +180,20 @@ class Documents:
                 self._dynamic.add(f"{base}#")
             pending.extend((v, base, _join(pointer, path)) for path, v in subschemas(value))
 
-    def _find(self, uri: str, schema: Schema) -> tuple[Json, str, str] | None:
+    def _find_dialect(self, uri: str) -> tuple[Json, str, str] | None:
+        """Look among the meta-schemas of JSON Schema itself, which everybody may refer to."""
+        resource = urldefrag(uri)[0]
+        if not resource.startswith(("https://json-schema.org/", "http://json-schema.org/")):
+            return None
+        from jsonschema_specifications import REGISTRY
+
+        found = REGISTRY.get(resource) or REGISTRY.get(resource + "#")
+        if found is None:
+            return None
+        self._index(cast("Json", found.contents), resource, "")
+        return self._find(uri)
+
+    def _find(self, uri: str) -> tuple[Json, str, str] | None:
         resource, fragment = urldefrag(uri)
         if f"{resource}#{fragment}" in self._anchors and fragment:
             return self._anchors[f"{resource}#{fragment}"]
