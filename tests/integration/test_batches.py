@@ -95,7 +95,7 @@ def test_sixteen_hundred_branches_need_fewer_than_twenty_threads() -> None:
     def run() -> None:
         result = wide.run(backend=backend)
         values = [f"{len(f'go {i}')} letters" for i in range(NUM_BRANCHES)]
-        assert result["x"] == values  # type: ignore[comparison-overlap]  # a join's list
+        assert result["x"] == values
 
     count.during(run)
     backend.close()
