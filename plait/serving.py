@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -48,6 +49,7 @@ def serve(
             listener = listen(listen_at, Path(keys) if keys is not None else None)
             stack.callback(listener.close)
             loaded = _scripted(scripted, config) if scripted else _loaded(model, config)
+            _collect_rarely()
         except Exception as error:
             if watch_parent:
                 _tell_parent(error)
@@ -92,6 +94,16 @@ def _loaded(model: str | None, config: EngineConfig) -> Model:
     from .runtime.model.registry import load_model
 
     return load_model(path, config)
+
+
+def _collect_rarely() -> None:
+    """Keep full garbage collections out of the steps of this process.
+
+    Automata of grammars are many small objects that live long and hold no cycles: one pass
+    over all of them takes some tenths of a second, in the middle of everybody's step.
+    """
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def _scripted(target: str, config: EngineConfig) -> Model:
