@@ -3,8 +3,8 @@
 The default model reads the letters of examples/json_extract.py, all in flight together, and
 writes compact JSON by a schema, greedily; both ways write the same, but for near ties that
 rounding decides. The first round warms up and is not counted, so the prompts come from the
-radix cache and what is compared is writing. Goals of `--check`: at least 24 % of the tokens forced, and at least 1.25 times the
-speed of drawing each token.
+radix cache and what is compared is writing. Goals of `--check`: at least 24 % of the tokens
+forced, and at least 1.25 times the speed of drawing each token.
 
 Run it: python -m benchmarks.jump_forward [--rounds 5] [--check]
 """

@@ -67,9 +67,11 @@ def forced_tokens(state: State, last_id: int | None, pool: Pool, encode: Encode)
     ahead = state.ahead
     if ahead is None:
         ahead = state.ahead = _look_ahead(state, pool)
+    if not ahead.data:
+        return ()
     found = ahead.tokens.get(last_id)
     if found is None:
-        ids = _canonical(ahead.data, last_id, pool, encode) if ahead.data else ()
+        ids = _canonical(ahead.data, last_id, pool, encode)
         found = ahead.tokens[last_id] = ids[: len(ids) - _num_held(ids, ahead, pool)]
     return found
 

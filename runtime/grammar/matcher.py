@@ -123,7 +123,7 @@ class PooledMatcher:
             return ()
         ahead = state.ahead
         if ahead is not None:
-            found = ahead.tokens.get(last_id)
+            found = ahead.tokens.get(last_id) if ahead.data else ()
             if found is not None:
                 return found
         with self._pool.using(_step_budget()):

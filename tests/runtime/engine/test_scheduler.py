@@ -51,6 +51,30 @@ def test_decodes_come_before_prefill_chunks_in_one_batch() -> None:
     ]
 
 
+def test_tokens_that_come_at_once_are_one_chunk_after_the_decodes() -> None:
+    bench = Bench(token_budget=8)
+    first = bench.wait("first", [1, 2, 3])
+    bench.wait("second", [4, 5, 6])
+    bench.step()
+    first.tokens.extend([*range(100, 109)])
+    plans = [bench.step() for _ in range(3)]
+    chunks = [[(c.sequence.request_id, c.end - c.start) for c in p.chunks] for p in plans]
+    assert chunks == [
+        [("second", 1), ("first", 7)],
+        [("second", 1), ("first", 3)],
+        [("first", 1), ("second", 1)],
+    ]
+
+
+def test_only_the_prompt_s_end_is_shared_before_its_block_is_full() -> None:
+    bench = Bench(token_budget=50, block_size=4)
+    sequence = bench.wait("a", range(6))
+    bench.step()
+    sequence.tokens.extend([*range(100, 104)])
+    bench.step()
+    assert (sequence.num_computed_tokens, sequence.num_published_tokens) == (11, 8)
+
+
 def test_no_step_exceeds_the_budget() -> None:
     bench = Bench(token_budget=10)
     for i in range(6):
