@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -136,12 +137,13 @@ class LiveDriver:
         self.flush()
         nodes = range(len(self._tape))
         while True:
+            num_known = len(self._outcomes)
             for failure in self._failures(nodes):
                 if not {failure.node, failure.origin} & self._handled:
                     raise self.error(self._cause(failure, nodes))
             if not self._missing(nodes):
                 break
-            self._await(nodes, stops_at_failure=True)
+            self._await(nodes, stops_at_failure=True, num_known=num_known)
         for fault in self._faults(nodes):
             if fault.node not in self._handled:
                 raise fault
@@ -191,11 +193,20 @@ class LiveDriver:
             raise self.error(outcome)
         return outcome
 
-    def _await(self, nodes: Iterable[int], stops_at_failure: bool = False) -> None:
-        """Wait until all of `nodes` are finished, or at `stops_at_failure` one more has failed."""
+    def _await(
+        self, nodes: Iterable[int], stops_at_failure: bool = False, num_known: int = 0
+    ) -> None:
+        """Wait until all of `nodes` are finished, or at `stops_at_failure` one more has failed.
+
+        The caller knows the first `num_known` outcomes: a failure after them counts at once.
+        """
+        nodes = set(nodes)
         with self._lock:
-            missing = {node for node in nodes if node not in self._outcomes}
-            if not missing:
+            missing = nodes - self._outcomes.keys()
+            new = islice(self._outcomes.values(), num_known, None)
+            if not missing or (
+                stops_at_failure and any(isinstance(o, Failed) and o.node in nodes for o in new)
+            ):
                 return
             self._check()
             waiter = _Waiter(missing, stops_at_failure, Signal())
