@@ -10,24 +10,19 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ..lang.errors import (
-    BackendDied,
-    BackendError,
     Invalid,
     NodeError,
     ProgramError,
     Truncated,
-    node_error,
 )
-from ..lang.graph import Node
 from ..lang.ops import Gen
 from ..lang.tape import Tape
-from ..lang.words import spell
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
+from .failures import Outcome, backend_died, failure_error
 from .screen import Screen
 from .tasks import Signal
 from .values import Parsed, value_of
 
-Outcome: TypeAlias = Done | Failed
 Sink: TypeAlias = Callable[[NodeEvent], None]
 
 
@@ -169,17 +164,7 @@ class LiveDriver:
 
     def error(self, failure: Failed) -> NodeError:
         """Give the error for a failed node; names it, its line, and where the failure began."""
-        node = self._tape.node(failure.node)
-        message = _told(node, failure.message)
-        if failure.origin != failure.node:
-            origin = self._tape.node(failure.origin)
-            first = self._outcomes.get(failure.origin)
-            reason = first.message if isinstance(first, Failed) else failure.message
-            line = f"{origin.where}: " if origin.where is not None else ""
-            message = f"{spell(node.op)} cannot run, because of {line}{_told(origin, reason)}"
-        return node_error(
-            failure.code, message, node=node.id, where=node.where, origin=failure.origin
-        )
+        return failure_error(failure, self._tape, self._outcomes)
 
     # Waiting
 
@@ -220,7 +205,7 @@ class LiveDriver:
         if is_woken and not missing:
             return
         if self._lost is not None:
-            raise _died(self._lost)
+            raise backend_died(self._lost)
         if self._is_closed:
             raise ProgramError("this run is finished; start a new one to go on")
 
@@ -293,16 +278,3 @@ class LiveDriver:
     def _mark_handled(self, nodes: Iterable[int]) -> None:
         self._handled.update(nodes)
         self._handled.update(failure.origin for failure in self._failures(nodes))
-
-
-def _died(error: Exception) -> BackendError:
-    """Give each waiter an error of its own: one that is shared would mix their tracebacks."""
-    died = BackendDied(str(error) or type(error).__name__)
-    died.__cause__ = error
-    return died
-
-
-def _told(node: Node, message: str) -> str:
-    """Say which node a backend's message is about, unless it says so itself."""
-    label = spell(node.op)
-    return message if message.startswith(label) else f"{label}: {message}"

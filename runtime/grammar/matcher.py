@@ -10,7 +10,10 @@ from .pool import Pool
 from .pushdown import State
 from .spec import Bitmask
 
-STEP_TIMEOUT_S = 0.5  # for one mask; the engine's step waits for it
+# For one mask, since the engine's step waits for it. The states are the limit that counts: the
+# time also has garbage collections in it.
+STEP_STATES = 60_000
+STEP_TIMEOUT_S = 2.0
 
 
 class PooledGrammar:
@@ -143,4 +146,4 @@ class PooledMatcher:
 
 
 def _step_budget() -> Budget:
-    return Budget(STEP_TIMEOUT_S, 1 << 40)
+    return Budget(STEP_TIMEOUT_S, STEP_STATES)
