@@ -17,7 +17,7 @@ from plait.runtime.grammar.compiler import GrammarCompiler
 from plait.runtime.grammar.pool import IDLE, Pool
 from plait.runtime.grammar.spec import GrammarSpec
 
-from .tokens import BYTES, VOCABULARY, allowed, ids, stepped
+from .tokens import BYTES, VOCABULARY, allowed, bytes_along, ids, stepped
 
 
 def new_compiler(timeout_s: float = 10.0, max_states: int = 50_000) -> GrammarCompiler:

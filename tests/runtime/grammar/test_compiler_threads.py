@@ -7,14 +7,13 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.compiler import GrammarCompiler
-from plait.runtime.grammar.spec import GrammarMatcher, GrammarSpec
+from plait.runtime.grammar.spec import GrammarSpec
 
-from .tokens import BYTES, ids
+from .tokens import BYTES, bytes_along
 
 
 def new_compiler(timeout_s: float = 10.0, max_states: int = 50_000) -> GrammarCompiler:
@@ -23,20 +22,6 @@ def new_compiler(timeout_s: float = 10.0, max_states: int = 50_000) -> GrammarCo
 
 def regex(pattern: str) -> GrammarSpec:
     return GrammarSpec("regex", (pattern,))
-
-
-def bytes_along(matcher: GrammarMatcher, num_steps: int) -> bytes:
-    """Follow the masks, taking one token after the other in turn."""
-    row = np.zeros(BYTES.mask_len, np.int32)
-    found = bytearray()
-    for step in range(num_steps):
-        matcher.fill_bitmask(row)
-        texts = [i for i in ids(row) if i < 256]
-        if not texts:
-            break
-        found.append(texts[step * 7 % len(texts)])
-        assert matcher.accept(found[-1])
-    return bytes(found)
 
 
 def test_threads_share_compiler_and_grammar() -> None:

@@ -132,3 +132,17 @@ def walk(matcher: GrammarMatcher, rng: random.Random, num_tokens: int) -> bytes:
 def text_of(taken: list[int]) -> bytes:
     """Give the text of tokens."""
     return b"".join(TOKENS[i] or b"" for i in taken if is_text(i))
+
+
+def bytes_along(matcher: GrammarMatcher, num_steps: int) -> bytes:
+    """Follow the masks, taking one token after the other in turn."""
+    row = np.zeros(BYTES.mask_len, np.int32)
+    found = bytearray()
+    for step in range(num_steps):
+        matcher.fill_bitmask(row)
+        texts = [i for i in ids(row) if i < 256]
+        if not texts:
+            break
+        found.append(texts[step * 7 % len(texts)])
+        assert matcher.accept(found[-1])
+    return bytes(found)
