@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..node import Node, Row
 from .facts import TYPES, Contains, Goal
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from .values import Grammar
 
 MAX_UNIQUE = 256  # values of which an array can be kept free of doubles
+
+
+Counts: TypeAlias = tuple[int, ...]  # for each `contains`, how many items it has found
 
 
 class ArrayPlace:
@@ -46,19 +49,11 @@ class ArrayPlace:
         return (*rows, *((*comma, *row) for row in self._items(most)))
 
     def _items(self, most: int | None) -> list[Row]:
-        shape, possible = self._shape, self._grammar.possible
-        choices: list[tuple[Goal, tuple[int, ...]]] = [(shape.goal(self._index), ())]
-        for each, count in zip(shape.contains, self._counts, strict=True):
-            choices = [
-                (goal | more, (*counts, after))
-                for goal, counts in choices
-                for more, after in _ways(each, count, self._index)
-            ]
         rows: list[Row] = []
-        for goal, counts in choices:
-            if not possible.goal(goal):
+        for goal, counts in self._choices(self._index, self._counts):
+            if not self._can_end(min(self._index + 1, self._last(most)), counts, most):
                 continue
-            words = self._words(goal) if shape.unique is not None else None
+            words = self._words(goal) if self._shape.unique is not None else None
             if words is None:
                 rows.append((self._grammar.value(goal), self._next(counts, most, None)))
             else:
@@ -67,10 +62,45 @@ class ArrayPlace:
                 rows += [(literal(word), self._next(counts, most, word)) for word in left]
         return rows
 
-    def _next(self, counts: tuple[int, ...], most: int | None, word: str | None) -> Node:
-        last = max(self._shape.num_special, self._shape.low, 1) if most is None else most
+    def _choices(self, index: int, counts: Counts) -> list[tuple[Goal, Counts]]:
+        """Give what the item at an index can be: what it meets, and the counts after it."""
+        shape, possible = self._shape, self._grammar.possible
+        found: list[tuple[Goal, Counts]] = [(shape.goal(index), ())]
+        for each, count in zip(shape.contains, counts, strict=True):
+            found = [
+                (goal | more, (*after, number))
+                for goal, after in found
+                for more, number in _ways(each, count, index)
+            ]
+        return [(goal, after) for goal, after in found if possible.goal(goal)]
+
+    def _can_end(self, index: int, counts: Counts, most: int | None) -> bool:
+        """Say whether the array can still get what `contains` wants of it.
+
+        Walks through counts alone, each state once: the longest way is the array itself.
+        """
+        shape, seen = self._shape, {(index, counts)}
+        pending = [(index, counts)]
+        while pending:
+            index, counts = pending.pop()
+            if all(n >= c.low for c, n in zip(shape.contains, counts, strict=True)):
+                return most is None or shape.low <= most
+            if most is not None and index >= most:
+                continue
+            after = min(index + 1, self._last(most))
+            new = {(after, more) for _, more in self._choices(index, counts)} - seen
+            seen |= new
+            # Those that have most of what is wanted first: mostly the first way is right.
+            pending += sorted(new, key=lambda state: sum(state[1]))
+        return False
+
+    def _last(self, most: int | None) -> int:
+        """Give the index from which on places in the array are alike."""
+        return max(self._shape.num_special, self._shape.low, 1) if most is None else most
+
+    def _next(self, counts: Counts, most: int | None, word: str | None) -> Node:
         used = self._used if word is None else self._used | {word}
-        index = min(self._index + 1, last)
+        index = min(self._index + 1, self._last(most))
         make = self._grammar.pool.nodes.make
         return make(ArrayPlace, self._grammar, self._shape, index, counts, used)
 
