@@ -7,9 +7,10 @@ one cell and a grammar is never unrolled.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from .budget import Budget
+from .kept import KeptState, Named
 from .node import Node, Row, Terminal
 from .spec import Bitmask
 from .switch import Switch, SwitchState
@@ -222,10 +223,13 @@ class Pushdown:
         return is_accepting
 
     def _rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
-        """Give what remains behind a terminal: for a switch, behind each row of its branch."""
-        if not isinstance(local, SwitchState):
-            return [rest]
-        return [self._push_row(row, rest) for row in local.rows()]
+        """Give what remains behind a terminal: its rest, or the rows that its text decides."""
+        if isinstance(local, SwitchState):
+            return [self._push_row(row, rest) for row in local.rows()]
+        if isinstance(local, KeptState) and rest is not None:
+            rows = cast("Named", rest.node).named(local.text)
+            return [self._push_row(row, rest.rest) for row in rows]
+        return [rest]
 
     def _push_row(self, row: Row, rest: Cell | None) -> Cell | None:
         for part in reversed(row):

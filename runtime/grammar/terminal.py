@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeAlias, TypeVar, cast
 
 from .derive import Derivatives
 from .language import Language, is_nullable
@@ -17,6 +17,7 @@ QUOTE = 0x22
 WIDE = 40  # bytes that lead on: from here on a state counts as wide
 
 Parts: TypeAlias = tuple[tuple[int, Language], ...]  # places in characters, and what follows
+S = TypeVar("S", bound="LocalState")
 Group: TypeAlias = "tuple[tuple[int, ...], LocalState]"  # these bytes lead there
 
 
@@ -117,6 +118,13 @@ class LocalStates:
             found = self._made[data] = LocalState(self, "plain", is_greedy=False)
             found.literal, found.is_final = data, not data
         return found
+
+    def intern(self, key: Hashable, make: Callable[[], S]) -> S:
+        """Give the state of a kind of its own that is kept under `key`."""
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make()
+        return cast("S", found)
 
     def can_spell(self, data: bytes) -> bool:
         """Say whether some token holds each of the bytes."""
