@@ -27,6 +27,15 @@ def others(texts: Iterable[str], languages: Languages) -> Language:
     return languages.machine(Unlisted(rests)) if rests else languages.anything
 
 
+def without(texts: frozenset[str], language: Language, languages: Languages) -> Language:
+    """Give the texts of a language but for some."""
+    if not texts:
+        return language
+    if isinstance(language.payload, Unlisted):
+        return others(language.payload.rests | texts, languages)
+    return languages.both((language, others(texts, languages)))
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """The rests of some texts."""

@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..language import Language
@@ -74,10 +74,14 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """At least one property with a name in `names` has a value that meets the goal."""
+    """At least one property with a name in `names` has a value that meets the goal.
+
+    `place`: where the keyword stands that says so.
+    """
 
     names: Names
     goal: Goal
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +107,14 @@ class NameOutside:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """An array has so many items, an object so many properties; `high` None: no bound."""
+    """An array has so many items, an object so many properties; `high` None: no bound.
+
+    `place`: where the keyword stands that says so.
+    """
 
     low: int = 0
     high: int | None = None
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

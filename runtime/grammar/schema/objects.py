@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+from ..kept import kept
 from ..node import Node, Row
 from ..switch import Switch
+from ..words import without
 from .facts import Every, Goal
 from .shapes import ObjectShape
 
@@ -17,18 +20,19 @@ class ObjectPlace:
     """Behind some properties of an object.
 
     `left`: the numbers of the listed names that can still come; `count`: the properties so
-    far, as far as it matters; `wanted`: what at least one property must still be.
+    far, as far as it matters; `wanted`: what at least one property must still be; `used`:
+    the names so far that are not listed, for none to come twice.
     """
 
-    __slots__ = ("_count", "_grammar", "_is_first", "_left", "_shape", "_wanted", "twin")
+    __slots__ = ("_count", "_grammar", "_is_first", "_left", "_shape", "_used", "_wanted", "twin")
 
     def __init__(
         self, grammar: Grammar, shape: ObjectShape, left: tuple[int, ...], count: int,
-        wanted: frozenset[int], is_first: bool,
+        wanted: frozenset[int], is_first: bool, used: frozenset[str],
     ) -> None:  # fmt: skip
         self._grammar, self._shape = grammar, shape
         self._left, self._count = left, count
-        self._wanted, self._is_first = wanted, is_first
+        self._wanted, self._is_first, self._used = wanted, is_first, used
         self.twin: Node = self
 
     def expand(self) -> tuple[Row, ...]:
@@ -89,30 +93,61 @@ class ObjectPlace:
         return rows
 
     def _free(self) -> list[Row]:
-        grammar, languages = self._grammar, self._grammar.pool.languages
-        locals_, possible = grammar.pool.locals, grammar.possible
-        comma = () if self._is_first else grammar.layout.comma()
-        left = self._left if grammar.is_any_order else ()
+        """Give each kind of property that is not listed, under a name that is not used yet."""
+        grammar, possible = self._grammar, self._grammar.possible
+        layout, nodes, locals_ = grammar.layout, grammar.pool.nodes, grammar.pool.locals
+        comma = () if self._is_first else layout.comma()
         rows: list[Row] = []
         for names, goal in possible.free_classes(self._shape):
             ways = [(names, goal, self._wanted)]
             for number, each in self._wishes():
                 members = possible.free.language(each.names, self._shape)
-                narrowed = languages.both((names, members))
-                if locals_.is_live(narrowed, "json") and possible.goal(goal | each.goal):
+                narrowed = grammar.pool.languages.both((names, members))
+                if possible.goal(goal | each.goal):
                     ways.append((narrowed, goal | each.goal, self._wanted - {number}))
             for language, value_goal, wanted in ways:
-                text = grammar.pool.nodes.terminal(locals_.start(language, "json"))
-                start = (*comma, grammar.layout.literal('"'), text, *grammar.layout.colon())
-                rows.append((*start, grammar.value(value_goal), self._next(left, wanted)))
+                unused = without(self._used, language, grammar.pool.languages)
+                if locals_.is_live(unused, "json"):
+                    text = nodes.terminal(kept(locals_, locals_.start(unused, "json")))
+                    after = nodes.make(FreeName, self, value_goal, wanted)
+                    rows.append((*comma, layout.literal('"'), text, after))
         return rows
+
+    def behind_free(self, goal: Goal, wanted: frozenset[int], name: str | None) -> Row:
+        """Give what follows a name that is not listed; None: whatever name it is."""
+        grammar = self._grammar
+        left = self._left if grammar.is_any_order else ()
+        used = self._used if name is None else self._used | {name}
+        return (*grammar.layout.colon(), grammar.value(goal), self._next(left, wanted, used))
 
     def _wishes(self) -> list[tuple[int, Every]]:
         all_wishes = self._grammar.possible.wanted(self._shape)
         return [(number, all_wishes[number]) for number in sorted(self._wanted)]
 
-    def _next(self, left: tuple[int, ...], wanted: frozenset[int]) -> Node:
+    def _next(
+        self, left: tuple[int, ...], wanted: frozenset[int], used: frozenset[str] | None = None
+    ) -> Node:
         shape = self._shape
         count = min(self._count + 1, shape.low if shape.high is None else shape.high)
+        names = self._used if used is None else used
         make = self._grammar.pool.nodes.make
-        return make(ObjectPlace, self._grammar, shape, left, count, wanted, False)
+        return make(ObjectPlace, self._grammar, shape, left, count, wanted, False, names)
+
+
+class FreeName:
+    """Behind a name that is not listed: its value, and an object that knows the name."""
+
+    __slots__ = ("_goal", "_place", "_wanted", "twin")
+
+    def __init__(self, place: ObjectPlace, goal: Goal, wanted: frozenset[int]) -> None:
+        self._place, self._goal, self._wanted = place, goal, wanted
+        self.twin: Node = self
+
+    def expand(self) -> tuple[Row, ...]:
+        """Give what follows whatever name it is."""
+        return (self._place.behind_free(self._goal, self._wanted, None),)
+
+    def named(self, text: bytes) -> tuple[Row, ...]:
+        """Give what follows the name that `text` spells, its closing quote with it."""
+        name = json.loads(b'"' + text)
+        return (self._place.behind_free(self._goal, self._wanted, name),)

@@ -86,6 +86,7 @@ class ObjectShape:
     outside: tuple[Language, ...]  # for each, some name is not in it
     low: int
     high: int | None
+    low_place: str  # of the keyword that wants so many
 
 
 Shape: TypeAlias = Plain | Quoted | ArrayShape | ObjectShape
@@ -239,8 +240,9 @@ class Folder:
             required=frozenset(required),
             names=names,
             outside=tuple(each.language for each in facts if isinstance(each, NameOutside)),
-            low=max(size[0], len(required)),
-            high=size[1],
+            low=max(size.low, len(required)),
+            high=size.high,
+            low_place=size.place,
         )
 
     def _has_shape(self, shape: Shape, value: Json) -> bool:
@@ -301,17 +303,17 @@ def _array(case: Case) -> ArrayShape | None:
         ats=tuple(each for each in facts if isinstance(each, ItemAt)),
         froms=tuple(each for each in facts if isinstance(each, ItemsFrom)),
         contains=tuple(each for each in facts if isinstance(each, Contains)),
-        low=size[0],
-        high=size[1],
+        low=size.low,
+        high=size.high,
         unique=next((each.place for each in facts if isinstance(each, Unique)), None),
     )
 
 
-def _size(case: Case) -> tuple[int, int | None] | None:
+def _size(case: Case) -> Size | None:
     sizes = [each for each in case.facts if isinstance(each, Size)]
-    low = max((size.low for size in sizes), default=0)
+    most = max(sizes, key=lambda size: size.low, default=Size())
     high = min((size.high for size in sizes if size.high is not None), default=None)
-    return None if high is not None and low > high else (low, high)
+    return None if high is not None and most.low > high else Size(most.low, high, most.place)
 
 
 def _chosen_texts(case: Case) -> tuple[str, ...] | None:
