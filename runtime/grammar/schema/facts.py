@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..language import Language
@@ -74,14 +74,10 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """At least one property with a name in `names` has a value that meets the goal.
-
-    `place`: where the keyword stands that says so.
-    """
+    """At least one property with a name in `names` has a value that meets the goal."""
 
     names: Names
     goal: Goal
-    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +103,10 @@ class NameOutside:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """An array has so many items, an object so many properties; `high` None: no bound.
-
-    `place`: where the keyword stands that says so.
-    """
+    """An array has so many items, an object so many properties; `high` None: no bound."""
 
     low: int = 0
     high: int | None = None
-    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,12 +113,12 @@ def multiple_of(reader: Reader, schema: Schema, keyword: str, holds: bool) -> Ca
 
 def num_items(reader: Reader, schema: Schema, keyword: str, holds: bool) -> Cases:
     """minItems, maxItems, minProperties, maxProperties."""
-    count, place = read_count(schema, keyword), f"{schema}/{keyword}"
+    count = read_count(schema, keyword)
     if keyword.startswith("min"):
         if holds:
-            return fact(Size(low=count, place=place))
+            return fact(Size(low=count))
         return fact(Size(high=count - 1)) if count else NEVER
-    return fact(Size(high=count)) if holds else fact(Size(low=count + 1, place=place))
+    return fact(Size(high=count)) if holds else fact(Size(low=count + 1))
 
 
 def unique_items(reader: Reader, schema: Schema, keyword: str, holds: bool) -> Cases:
@@ -195,8 +195,7 @@ def pattern_properties(reader: Reader, schema: Schema, keyword: str, holds: bool
     if holds:
         facts = tuple(Every(n, goal_of(s)) for n, s in zip(names, inner, strict=True))
         return (Case(facts, seen_names=tuple(names)),)
-    place = f"{schema}/{keyword}"
-    failing = (Some(n, goal_of(s, False), place) for n, s in zip(names, inner, strict=True))
+    failing = (Some(n, goal_of(s, False)) for n, s in zip(names, inner, strict=True))
     return tuple(Case((some,)) for some in failing)
 
 
@@ -210,7 +209,7 @@ def additional_properties(reader: Reader, schema: Schema, keyword: str, holds: b
     inner = schema.inside(keyword)
     if holds:
         return (Case((Every(rest, goal_of(inner)),), seen_names=(Names(is_rest=True),)),)
-    return fact(Some(rest, goal_of(inner, False), f"{schema}/{keyword}"))
+    return fact(Some(rest, goal_of(inner, False)))
 
 
 def property_names(reader: Reader, schema: Schema, keyword: str, holds: bool) -> Cases:

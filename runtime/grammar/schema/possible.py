@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..language import Language
 from ..terminal import LocalStates
 from ..words import others, words
@@ -177,32 +175,18 @@ class Possible:
         outside = (Names(patterns=frozenset((o,)), is_rest=True) for o in shape.outside)
         return (*somes, *(Every(names, frozenset()) for names in outside))
 
-    def repeats(self, shape: ObjectShape) -> Iterator[str]:
-        """Give the places of what a free name that comes twice could break.
-
-        Readers of JSON take the last value of a name, and count it once.
-        """
-        free = self.free_classes(shape)
-        if free and shape.low > len(shape.required) + 1:
-            yield shape.low_place
-        for some in shape.somes:
-            members = self.free.language(some.names, shape)
-            if any(not some.goal <= goal and self._meets(names, members) for names, goal in free):
-                yield some.place
-
     def _some(self, shape: ObjectShape, each: Every) -> bool:
+        languages = self._folder.languages
         for name in shape.listed:
             goal = self._folder.property_goal(shape, name) | each.goal
             if self._folder.has_name(each.names, name) and self.goal(goal):
                 return True
         members = self.free.language(each.names, shape)
         return any(
-            self._meets(names, members) and self.goal(goal | each.goal)
+            self._locals.is_live(languages.both((names, members)), "json")
+            and self.goal(goal | each.goal)
             for names, goal in self.free.classes(shape)
         )
-
-    def _meets(self, names: Language, members: Language) -> bool:
-        return self._locals.is_live(self._folder.languages.both((names, members)), "json")
 
 
 def is_surely_possible(goal: Goal) -> bool:

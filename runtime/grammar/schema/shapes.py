@@ -86,7 +86,6 @@ class ObjectShape:
     outside: tuple[Language, ...]  # for each, some name is not in it
     low: int
     high: int | None
-    low_place: str  # of the keyword that wants so many
 
 
 Shape: TypeAlias = Plain | Quoted | ArrayShape | ObjectShape
@@ -240,9 +239,8 @@ class Folder:
             required=frozenset(required),
             names=names,
             outside=tuple(each.language for each in facts if isinstance(each, NameOutside)),
-            low=max(size.low, len(required)),
-            high=size.high,
-            low_place=size.place,
+            low=max(size[0], len(required)),
+            high=size[1],
         )
 
     def _has_shape(self, shape: Shape, value: Json) -> bool:
@@ -303,17 +301,17 @@ def _array(case: Case) -> ArrayShape | None:
         ats=tuple(each for each in facts if isinstance(each, ItemAt)),
         froms=tuple(each for each in facts if isinstance(each, ItemsFrom)),
         contains=tuple(each for each in facts if isinstance(each, Contains)),
-        low=size.low,
-        high=size.high,
+        low=size[0],
+        high=size[1],
         unique=next((each.place for each in facts if isinstance(each, Unique)), None),
     )
 
 
-def _size(case: Case) -> Size | None:
+def _size(case: Case) -> tuple[int, int | None] | None:
     sizes = [each for each in case.facts if isinstance(each, Size)]
-    most = max(sizes, key=lambda size: size.low, default=Size())
+    low = max((size.low for size in sizes), default=0)
     high = min((size.high for size in sizes if size.high is not None), default=None)
-    return None if high is not None and most.low > high else Size(most.low, high, most.place)
+    return None if high is not None and low > high else (low, high)
 
 
 def _chosen_texts(case: Case) -> tuple[str, ...] | None:

@@ -77,7 +77,6 @@ def _items(grammar: Grammar, shape: ArrayShape) -> Iterator[Goal]:
 
 
 def _properties(grammar: Grammar, shape: ObjectShape) -> Iterator[Goal]:
-    grammar.note_repeats(shape)
     wishes = [each.goal for each in grammar.possible.wanted(shape)]
     goals = [goal for _, goal in grammar.possible.names(shape)]
     goals += [goal for _, goal in grammar.possible.free_classes(shape)]

@@ -43,16 +43,10 @@ class Grammar:
                 place = nodes.make(ArrayPlace, self, shape, 0, (0,) * len(contains), frozenset())
                 return (*self.layout.open("["), place)
             case ObjectShape():
-                self.note_repeats(shape)
                 wanted = frozenset(range(len(self.possible.wanted(shape))))
                 left = tuple(range(len(self.possible.names(shape))))
                 first = nodes.make(ObjectPlace, self, shape, left, 0, wanted, True, frozenset())
                 return (*self.layout.open("{"), first)
-
-    def note_repeats(self, shape: ObjectShape) -> None:
-        """Note what a name that comes twice could break."""
-        reason = "a name that comes twice counts once, with its last value: validated at the end"
-        self.reader.checked.update(dict.fromkeys(self.possible.repeats(shape), reason))
 
 
 class Value:

@@ -15,7 +15,8 @@ from plait.runtime.grammar.derive import Derivatives
 from plait.runtime.grammar.language import Language, is_nullable
 from plait.runtime.grammar.languages import Languages
 
-SUITE = "shared/data/json-schema-test-suite/draft2020-12"
+SUITE = "shared/data/json-schema-test-suite"
+REMOTES_URI = "http://localhost:1234/"
 
 
 class Words:
@@ -63,7 +64,7 @@ class Words:
 class SuiteCase:
     """One test of the suite."""
 
-    schema: dict[str, Any]
+    schema: Any  # an object, true or false
     about: str
     data: object
     is_valid: bool
@@ -71,10 +72,7 @@ class SuiteCase:
 
 def suite(name: str) -> list[SuiteCase]:
     """Read a file of the JSON-Schema-Test-Suite; skip the test where it is not at hand."""
-    folders = [parent / SUITE for parent in Path(__file__).resolve().parents]
-    path = next((f / name for f in folders if (f / name).exists()), None)
-    if path is None:
-        pytest.skip(f"needs {name} of the JSON-Schema-Test-Suite under {SUITE}")
+    path = suite_folder() / "draft2020-12" / name
     groups = json.loads(path.read_text(encoding="utf-8"))
     return [
         SuiteCase(
@@ -83,3 +81,26 @@ def suite(name: str) -> list[SuiteCase]:
         for group in groups
         for t in group["tests"]
     ]
+
+
+def remotes() -> tuple[tuple[str, str], ...]:
+    """Read the schemas that those of the suite refer to, by URI."""
+    folder = suite_folder() / "remotes"
+    return tuple(
+        (REMOTES_URI + path.relative_to(folder).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.json"))
+    )
+
+
+def suite_folder() -> Path:
+    """Find the JSON-Schema-Test-Suite; skip the test where it is not at hand."""
+    return shared(SUITE, "the JSON-Schema-Test-Suite")
+
+
+def shared(path: str, name: str) -> Path:
+    """Find what is shared between checkouts; skip the test, by name, where it is not at hand."""
+    places = (parent / path for parent in Path(__file__).resolve().parents)
+    found = next((place for place in places if place.exists()), None)
+    if found is None:
+        pytest.skip(f"needs {name} at {path}")
+    return found

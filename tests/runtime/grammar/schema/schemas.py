@@ -1,0 +1,82 @@
+"""Compile schemas over a vocabulary of bytes, and ask them about texts and values."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+
+import jsonschema
+
+from plait.runtime.errors import RequestError
+from plait.runtime.grammar.budget import Budget
+from plait.runtime.grammar.pool import Pool
+from plait.runtime.grammar.pushdown import State
+from plait.runtime.grammar.sample import matches, sample
+from plait.runtime.grammar.schema.build import build_schema, root_goal, schema_grammar
+from plait.runtime.grammar.schema.survey import survey
+from plait.runtime.grammar.spec import SchemaOptions
+
+from ..tokens import BYTES
+
+TIMEOUT_S = 20.0
+NO_VALUE = "schema: no value matches it"
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of a schema; `start` None: no value matches it."""
+
+    pool: Pool
+    start: State | None
+    checked: tuple[tuple[str, str], ...]  # (place, reason)
+
+    def accepts(self, text: str) -> bool:
+        """Say whether a text is one."""
+        return self.start is not None and matches(self.start, self.pool, text)
+
+    def holds(self, value: object) -> bool:
+        """Say whether the compact text of a value is one."""
+        return self.accepts(compact(value))
+
+    def of(self, *texts: str) -> str:
+        """Give those of some texts that are accepted, with blanks in between."""
+        return " ".join(text for text in texts if self.accepts(text))
+
+    def sample(self, seed: int, max_bytes: int = 60) -> str:
+        """Give a random text."""
+        assert self.start is not None
+        return sample(self.start, self.pool, random.Random(seed), max_bytes).decode()
+
+
+def texts_of(
+    schema: object, options: SchemaOptions | None = None, pool: Pool | None = None
+) -> Texts:
+    """Compile a schema, given as a value or as its text.
+
+    Raises: RequestError, but for "no value matches it".
+    """
+    pool = pool or Pool(BYTES)
+    options = options or SchemaOptions()
+    source = schema if isinstance(schema, str) else json.dumps(schema)
+    with pool.using(Budget(TIMEOUT_S, 10**7)):
+        try:
+            node = build_schema(source, pool, options)
+        except RequestError as e:
+            if str(e) != NO_VALUE:
+                raise
+            return Texts(pool, None, ())
+        grammar = schema_grammar(source, pool, options)
+        checked = survey(grammar, root_goal(grammar)).checked
+        start = pool.pushdown.closure(pool.pushdown.push(node, None))
+    return Texts(pool, start, checked)
+
+
+def compact(value: object) -> str:
+    """Write a value as grammars write it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_valid(schema: object, value: object) -> bool:
+    """Ask the library."""
+    return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
