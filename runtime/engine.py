@@ -239,6 +239,7 @@ class Engine:
             tokenizer.vocab_size,
             tokenizer.eos_token_ids,
             self._absent_ids,
+            may_overwrite=True,  # indexed by a list: a copy
         )
         for (job, generation, _), result in zip(able, drawn, strict=True):
             if isinstance(result, RequestError):

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..kernels.mask import apply_bitmask
 from .errors import RequestError
 from .grammar.spec import Bitmask
 from .sequence import Int64, SamplingParams
@@ -59,12 +60,17 @@ class _Vocabulary:
 
     def candidates(self, row: SampleRow) -> Int64 | None:
         """Give the ids that `row` may take, ascending; None for all."""
-        banned = [*self.absent_ids, *(self.eos_ids if row.forbid_eos else ())]
+        banned = self.banned(row)
         if row.mask is None and not banned:
             return None
         allowed = np.ones(self.size, np.bool_) if row.mask is None else _unpack(row.mask, self.size)
-        allowed[[i for i in banned if i < self.size]] = False
+        allowed[banned] = False
         return np.flatnonzero(allowed)
+
+    def banned(self, row: SampleRow) -> list[int]:
+        """Give the ids that `row` may not take whatever its mask says."""
+        banned = [*self.absent_ids, *(self.eos_ids if row.forbid_eos else ())]
+        return [i for i in banned if i < self.size]
 
 
 def sample(
@@ -73,13 +79,15 @@ def sample(
     vocab_size: int,
     eos_ids: Collection[int],
     absent_ids: Collection[int] = frozenset(),
+    *,
+    may_overwrite: bool = False,
 ) -> list[int | RequestError]:
     """Draw one token for each row of `logits` [r, width >= 1].
 
     `absent_ids` are the ids under `vocab_size` that have no token at all; they and ids
-    past `vocab_size` are never drawn. Pass sets. `logits` is not changed. A row that
-    cannot be drawn gives its RequestError (non_finite_logits, grammar_dead_end) in its
-    place; the others are untouched.
+    past `vocab_size` are never drawn. Pass sets. `logits` is not changed, unless it
+    `may_overwrite`, which saves a copy. A row that cannot be drawn gives its RequestError
+    (non_finite_logits, grammar_dead_end) in its place; the others are untouched.
     """
     if not rows:
         return []
@@ -88,7 +96,15 @@ def sample(
     best, best_ids = usable.max(dim=1)  # NaN wins, ties go to the lowest id
     peaks: list[float] = best.tolist()
     favourites: list[int] = best_ids.tolist()
-    return [_draw_row(usable[i], rows[i], ids, peaks[i], favourites[i]) for i in range(len(rows))]
+    drawn = [_look(rows[i], ids, peaks[i], favourites[i]) for i in range(len(rows))]
+    masked = [i for i, row in enumerate(rows) if drawn[i] is None and _is_wide(row)]
+    if masked:
+        usable = usable.to(torch.float32, copy=not may_overwrite)
+        _mask(usable, rows, masked)
+    return [
+        _draw_row(usable[i], rows[i], ids) if token is None else token
+        for i, token in enumerate(drawn)
+    ]
 
 
 def gather_logprobs(logits: torch.Tensor, token_ids: Sequence[int], vocab_size: int) -> list[float]:
@@ -120,26 +136,58 @@ def uniform(seed: int, position: int) -> float:
     return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
-def _draw_row(
-    logits: torch.Tensor, row: SampleRow, ids: _Vocabulary, peak: float, favourite: int
-) -> int | RequestError:
-    """Draw one row; `peak` and `favourite` are its largest logit and that one's id."""
+def _look(
+    row: SampleRow, ids: _Vocabulary, peak: float, favourite: int
+) -> int | RequestError | None:
+    """Settle a row by its largest logit and that one's id; None where that does not do."""
     if not np.isfinite(peak):
         message = (
             f"non-finite logits at step {row.position}: the model gave NaN or infinities;"
             " load it in a wider dtype, or check its weights"
         )
         return RequestError("non_finite_logits", message)
-    is_greedy = row.params.temperature < GREEDY_BELOW
-    if is_greedy and ids.allows(favourite, row):
-        return favourite
+    return favourite if _is_greedy(row) and ids.allows(favourite, row) else None
+
+
+def _is_greedy(row: SampleRow) -> bool:
+    return row.params.temperature < GREEDY_BELOW
+
+
+def _is_wide(row: SampleRow) -> bool:
+    """Say whether the row's mask goes over its logits: it is greedy, and of many ids.
+
+    Other rows gather their candidates: for few ids that is less work, and a draw needs it.
+    """
+    if row.mask is None or not _is_greedy(row):
+        return False
+    return bool(2 * np.count_nonzero(row.mask) > len(row.mask))
+
+
+def _mask(logits: torch.Tensor, rows: Sequence[SampleRow], chosen: list[int]) -> None:
+    """Set what the masks of the chosen rows refuse, or lack, to -inf, in place."""
+    bitmask = np.zeros((len(chosen), -(-logits.shape[1] // 32)), np.int32)
+    for words, i in zip(bitmask, chosen, strict=True):
+        mask = rows[i].mask
+        if mask is not None:
+            words[: len(mask)] = mask[: len(words)]
+    device = logits.device
+    row_ids = torch.tensor(chosen, device=device)
+    apply_bitmask(logits, torch.from_numpy(bitmask).to(device), row_ids)
+
+
+def _draw_row(logits: torch.Tensor, row: SampleRow, ids: _Vocabulary) -> int | RequestError:
+    """Draw one row that its favourite did not settle."""
     values: Float32 = logits.float().cpu().numpy()
-    allowed = ids.candidates(row)
-    kept = values if allowed is None else values[allowed]
+    if _is_wide(row):
+        values[ids.banned(row)] = -np.inf  # these are ours: `_mask` wrote to them
+        allowed, kept = None, values
+    else:
+        allowed = ids.candidates(row)
+        kept = values if allowed is None else values[allowed]
     if not len(kept) or kept.max() == -np.inf:
         message = f"no token may follow at step {row.position}: the grammar (or min_tokens) forbids"
         return RequestError("grammar_dead_end", f"{message} every token the model can give")
-    index = int(kept.argmax()) if is_greedy else _draw(kept, row)
+    index = int(kept.argmax()) if _is_greedy(row) else _draw(kept, row)
     return index if allowed is None else int(allowed[index])
 
 
