@@ -70,8 +70,11 @@ def _shortest(start: State, pool: Pool) -> bytes:
         _, _, num_steps, state = heapq.heappop(pending)
         if state.is_accepting:
             return bytes(_way(state, ways))[::-1]
+        alike: set[State] = set()  # ways on that look the same: one of them is enough
         for data, after in _groups(state, pool):
-            if after not in ways:
+            twin = pool.pushdown.twin(after)
+            if after not in ways and twin not in alike:
+                alike.add(twin)
                 ways[after] = (state, min(data))
                 cost = num_steps + 1 + 2 * _depth(after)
                 heapq.heappush(pending, (cost, len(ways), num_steps + 1, after))

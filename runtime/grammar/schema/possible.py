@@ -2,72 +2,38 @@
 
 from __future__ import annotations
 
-from ..language import Language
 from ..terminal import LocalStates
-from ..words import others, words
+from .array_ends import ArrayEnds
 from .documents import Schema
-from .facts import TYPES, Contains, Every, Goal, JsonType, Names
+from .facts import TYPES, Goal, JsonType
+from .free_names import FreeClass, FreeNames
 from .keywords import goal_of
+from .object_ends import Listed, ObjectEnds
 from .reader import possible_kinds
 from .shapes import ArrayShape, Folder, ObjectShape, Plain, Quoted, Shape
-
-
-class FreeNames:
-    """The names of an object's properties that are not listed: classes with their goals."""
-
-    def __init__(self, folder: Folder, locals_: LocalStates) -> None:
-        self._folder = folder
-        self._locals = locals_
-        self._classes: dict[ObjectShape, tuple[tuple[Language, Goal], ...]] = {}
-
-    def classes(self, shape: ObjectShape) -> tuple[tuple[Language, Goal], ...]:
-        """Give languages of names, apart from each other, and what their values must meet."""
-        found = self._classes.get(shape)
-        if found is None:
-            found = self._classes[shape] = tuple(self._split(shape))
-        return found
-
-    def language(self, names: Names, shape: ObjectShape) -> Language:
-        """Give the language of the unlisted names among `names`."""
-        languages = self._folder.languages
-        if names.is_rest and not names.patterns and names.listed <= set(shape.listed):
-            return languages.anything
-        found = languages.union((words(names.listed, languages), *names.patterns))
-        return languages.negate(found) if names.is_rest else found
-
-    def _split(self, shape: ObjectShape) -> list[tuple[Language, Goal]]:
-        languages = self._folder.languages
-        free = languages.both((shape.names, others(shape.listed, languages)))
-        classes: list[tuple[Language, Goal]] = [(free, frozenset())]
-        for every in shape.everys:
-            if not every.names.is_rest and not every.names.patterns:
-                continue
-            members = self.language(every.names, shape)
-            classes = [
-                (narrowed, narrowed_goal)
-                for names, goal in classes
-                for part, narrowed_goal in (
-                    (members, goal | every.goal),
-                    (languages.negate(members), goal),
-                )
-                if self._locals.is_live(narrowed := languages.both((names, part)), "json")
-            ]
-        return [c for c in classes if self._locals.is_live(c[0], "json")]
 
 
 class Possible:
     """Searches for a value, through what is required only, so that it ends on recursion."""
 
     def __init__(self, folder: Folder, locals_: LocalStates) -> None:
-        self.free = FreeNames(folder, locals_)
+        self._free = FreeNames(folder, locals_)
+        self.arrays = ArrayEnds(self, folder)
+        self.objects = ObjectEnds(self, folder, self._free)
         self._folder = folder
         self._locals = locals_
-        self._names: dict[ObjectShape, tuple[tuple[str, Goal], ...]] = {}
-        self._free: dict[ObjectShape, tuple[tuple[Language, Goal], ...]] = {}
+        self._names: dict[ObjectShape, tuple[Listed, ...]] = {}
+        self._classes: dict[ObjectShape, tuple[FreeClass, ...]] = {}
         self._known: dict[Goal, bool] = {frozenset(): True}
         self._open: dict[Goal, None] = {}
         self._refused: dict[Goal, int] = {}  # inside an open search: when it was refused
         self._num_found = 0
+        self._num_cut = 0  # answers that hold only inside the open search
+
+    @property
+    def is_searching(self) -> bool:
+        """True while an answer may be no only because a search for it is open."""
+        return bool(self._open)
 
     def goal(self, goal: Goal) -> bool:
         """Say whether any value meets the goal."""
@@ -75,6 +41,7 @@ class Possible:
         if found is not None:
             return found
         if goal in self._open or self._refused.get(goal) == self._num_found:
+            self._num_cut += 1
             return False
         self._open[goal] = None
         try:
@@ -97,9 +64,10 @@ class Possible:
         return any(self.shape(s) for kind in kinds for s in self._folder.shapes(goal, kind))
 
     def is_disjoint(self, one: Schema, other: Schema, kind: JsonType) -> bool:
-        """Say whether no value of a type matches both schemas."""
-        both = goal_of(one) | goal_of(other)
-        return not any(map(self.shape, self._folder.shapes(both, kind)))
+        """Say whether surely no value of a type matches both schemas."""
+        both, num_cut = goal_of(one) | goal_of(other), self._num_cut
+        is_found = any(map(self.shape, self._folder.shapes(both, kind)))
+        return not is_found and self._num_cut == num_cut
 
     def shape(self, shape: Shape) -> bool:
         """Say whether any value has the shape."""
@@ -109,7 +77,7 @@ class Possible:
             case Quoted(language):
                 return self._locals.is_live(language, "json")
             case ArrayShape():
-                return self._array(shape)
+                return self.arrays.can_end(shape, self.arrays.start(shape))
             case ObjectShape():
                 return self._object(shape)
 
@@ -120,73 +88,42 @@ class Possible:
                 return index
         return shape.high
 
-    def _array(self, shape: ArrayShape) -> bool:
-        most = self.num_items(shape)
-        if most is not None and shape.low > most:
-            return False
-        return all(self._contains(shape, each, most) for each in shape.contains)
-
-    def _contains(self, shape: ArrayShape, each: Contains, most: int | None) -> bool:
-        if each.high is not None and each.low > each.high:
-            return False
-        places = range(each.index, shape.num_special + 1 if most is None else most)
-        if most is not None and len(places) < each.low:
-            return False
-        ends = places[: shape.num_special + 1 - each.index]
-        return not each.low or any(self.goal(each.goal | shape.goal(i)) for i in ends)
-
-    def names(self, shape: ObjectShape) -> tuple[tuple[str, Goal], ...]:
+    def names(self, shape: ObjectShape) -> tuple[Listed, ...]:
         """Give the listed names that an object can have, with what their values must meet."""
-        if shape not in self._names:
-            possible = ((name, self._name_goal(shape, name)) for name in shape.listed)
-            self._names[shape] = tuple((name, goal) for name, goal in possible if goal is not None)
-        return self._names[shape]
+        found = self._names.get(shape)
+        if found is None:
+            possible = (self._listed(shape, name) for name in shape.listed)
+            found = tuple(listed for listed in possible if listed is not None)
+            if not self.is_searching:
+                self._names[shape] = found
+        return found
 
-    def _name_goal(self, shape: ObjectShape, name: str) -> Goal | None:
+    def _listed(self, shape: ObjectShape, name: str) -> Listed | None:
         is_allowed = self._folder.matches(shape.names, name)
         if not is_allowed or not self._locals.can_spell(name.encode(errors="replace")):
             return None
         goal = self._folder.property_goal(shape, name)
-        return goal if self.goal(goal) else None
+        if not self.goal(goal):
+            return None
+        return Listed(name, goal, self._free.wishes_of(shape, name), name in shape.required)
 
-    def free_classes(self, shape: ObjectShape) -> tuple[tuple[Language, Goal], ...]:
+    def free_classes(self, shape: ObjectShape) -> tuple[FreeClass, ...]:
         """Give the classes of other names that an object can have."""
-        if shape not in self._free:
-            self._free[shape] = tuple(c for c in self.free.classes(shape) if self.goal(c[1]))
-        return self._free[shape]
+        found = self._classes.get(shape)
+        if found is None:
+            found = tuple(c for c in self._free.classes(shape) if self.goal(c.goal))
+            if not self.is_searching:
+                self._classes[shape] = found
+        return found
 
     def _object(self, shape: ObjectShape) -> bool:
-        if shape.high is not None and max(len(shape.required), shape.low) > shape.high:
-            return False
         # What is required first: a search through optional parts might not end.
-        for name in shape.required:
-            if not self._folder.matches(shape.names, name):
-                return False
-            if not self.goal(self._folder.property_goal(shape, name)):
-                return False
-        if len(shape.required) < shape.low and not self.free_classes(shape):
-            is_enough = len(self.names(shape)) >= shape.low
-            return is_enough and all(self._some(shape, each) for each in self.wanted(shape))
-        return all(self._some(shape, each) for each in self.wanted(shape))
-
-    def wanted(self, shape: ObjectShape) -> tuple[Every, ...]:
-        """Give what at least one property must be, each as names and a goal."""
-        somes = tuple(Every(some.names, some.goal) for some in shape.somes)
-        outside = (Names(patterns=frozenset((o,)), is_rest=True) for o in shape.outside)
-        return (*somes, *(Every(names, frozenset()) for names in outside))
-
-    def _some(self, shape: ObjectShape, each: Every) -> bool:
-        languages = self._folder.languages
-        for name in shape.listed:
-            goal = self._folder.property_goal(shape, name) | each.goal
-            if self._folder.has_name(each.names, name) and self.goal(goal):
-                return True
-        members = self.free.language(each.names, shape)
-        return any(
-            self._locals.is_live(languages.both((names, members)), "json")
-            and self.goal(goal | each.goal)
-            for names, goal in self.free.classes(shape)
-        )
+        if not all(self._listed(shape, name) for name in shape.required):
+            return False
+        if shape.low <= len(shape.required) and not self._free.wanted(shape):
+            return shape.high is None or len(shape.required) <= shape.high
+        start = self.objects.start(shape)
+        return self.objects.can_end(shape, start, len(shape.required))
 
 
 def is_surely_possible(goal: Goal) -> bool:

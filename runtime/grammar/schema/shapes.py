@@ -131,6 +131,20 @@ class Folder:
             language = next(targets, self._languages.nothing)
         return is_nullable(language)
 
+    def num_texts(self, language: Language, most: int) -> int:
+        """Count the texts of a language, up to `most`."""
+        found, ways = 0, {language: 1}
+        while ways and found < most:
+            found += sum(count for each, count in ways.items() if is_nullable(each))
+            after: dict[Language, int] = {}
+            for each, count in ways.items():
+                for chars, target in self._derivatives.row(each):
+                    if self._derivatives.is_live(target):
+                        num_chars = sum(high - low + 1 for low, high in chars.ranges)
+                        after[target] = after.get(target, 0) + count * num_chars
+            ways = after
+        return min(found, most)
+
     def matches_text(self, text: str) -> Callable[[Language], bool]:
         """Give the question whether a language has `text`."""
         return lambda language: self.matches(language, text)

@@ -63,10 +63,11 @@ def _parts(grammar: Grammar, shape: object) -> Iterator[Goal]:
 
 
 def _items(grammar: Grammar, shape: ArrayShape) -> Iterator[Goal]:
-    counts = (0,) * len(shape.contains)
+    start = grammar.possible.arrays.start(shape)
     for index in range(shape.num_special + 1):
         # What keeps items apart says there itself where it cannot.
-        grammar.pool.nodes.make(ArrayPlace, grammar, shape, index, counts, frozenset()).expand()
+        behind = start._replace(num_so_far=index)
+        grammar.pool.nodes.make(ArrayPlace, grammar, shape, behind).expand()
         goals = [shape.goal(index)]
         for each in shape.contains:
             failing = [frozenset(((s, not holds),)) for s, holds in each.goal]
@@ -77,9 +78,9 @@ def _items(grammar: Grammar, shape: ArrayShape) -> Iterator[Goal]:
 
 
 def _properties(grammar: Grammar, shape: ObjectShape) -> Iterator[Goal]:
-    wishes = [each.goal for each in grammar.possible.wanted(shape)]
-    goals = [goal for _, goal in grammar.possible.names(shape)]
-    goals += [goal for _, goal in grammar.possible.free_classes(shape)]
-    for goal in dict.fromkeys(goals):
-        yield goal
-        yield from filter(grammar.possible.goal, (goal | wish for wish in wishes))
+    possible = grammar.possible
+    found = dict.fromkeys((each.goal, each.wishes) for each in possible.names(shape))
+    found.update(dict.fromkeys((each.goal, each.wishes) for each in possible.free_classes(shape)))
+    for goal, wishes in found:
+        ways = possible.objects.ways(shape, goal, wishes, wishes)
+        yield from dict.fromkeys((goal, *(whole for whole, _ in ways)))

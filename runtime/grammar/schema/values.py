@@ -39,13 +39,12 @@ class Grammar:
             case Quoted(language):
                 text = nodes.terminal(locals_.start(language, "json"))
                 return (self.layout.literal('"'), text)
-            case ArrayShape(contains=contains):
-                place = nodes.make(ArrayPlace, self, shape, 0, (0,) * len(contains), frozenset())
+            case ArrayShape():
+                place = nodes.make(ArrayPlace, self, shape, self.possible.arrays.start(shape))
                 return (*self.layout.open("["), place)
             case ObjectShape():
-                wanted = frozenset(range(len(self.possible.wanted(shape))))
-                left = tuple(range(len(self.possible.names(shape))))
-                first = nodes.make(ObjectPlace, self, shape, left, 0, wanted, True, frozenset())
+                start = self.possible.objects.start(shape)
+                first = nodes.make(ObjectPlace, self, shape, start, True)
                 return (*self.layout.open("{"), first)
 
 

@@ -10,6 +10,7 @@ import jsonschema
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.budget import Budget
+from plait.runtime.grammar.matcher import PooledGrammar
 from plait.runtime.grammar.pool import Pool
 from plait.runtime.grammar.pushdown import State
 from plait.runtime.grammar.sample import matches, sample
@@ -17,7 +18,7 @@ from plait.runtime.grammar.schema.build import build_schema, root_goal, schema_g
 from plait.runtime.grammar.schema.survey import survey
 from plait.runtime.grammar.spec import SchemaOptions
 
-from ..tokens import BYTES
+from ..tokens import BYTES, walk
 
 TIMEOUT_S = 20.0
 NO_VALUE = "schema: no value matches it"
@@ -70,6 +71,13 @@ def texts_of(
         checked = survey(grammar, root_goal(grammar)).checked
         start = pool.pushdown.closure(pool.pushdown.push(node, None))
     return Texts(pool, start, checked)
+
+
+def walked(texts: Texts, seed: int, num_tokens: int) -> str:
+    """Follow random tokens; the pool must be over VOCABULARY. No mask may be a dead end."""
+    assert texts.start is not None
+    matcher = PooledGrammar(texts.pool, texts.start, 0).matcher()
+    return walk(matcher, random.Random(seed), num_tokens).decode()
 
 
 def compact(value: object) -> str:
