@@ -29,31 +29,31 @@ class KeptState(LocalState):
     that spans the terminal, all of what follows, and what depends on its text is not foreseen.
     """
 
-    __slots__ = ("_inner", "text")
+    __slots__ = ("inner", "text")
 
     def __init__(self, owner: LocalStates, inner: LocalState, text: bytes) -> None:
         super().__init__(owner, inner.spelling, is_greedy=False)
-        self._inner = inner
+        self.inner = inner
         self.text = text
         self.is_final = inner.is_final
 
     def over(self, horizon: int) -> LocalState:
         """Give the place without its text."""
-        return self._inner.over(horizon)
+        return self.inner.over(horizon)
 
     def after(self, byte: int) -> KeptState:
         """Give the place behind one more byte that leads on."""
-        return kept(self._owner, self._inner.edges[byte], self.text + bytes((byte,)))
+        return kept(self._owner, self.inner.edges[byte], self.text + bytes((byte,)))
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """What each byte leads to: each to another place, as each is another text."""
-        return tuple(((byte,), self.after(byte)) for byte in self._inner.edges)
+        return tuple(((byte,), self.after(byte)) for byte in self.inner.edges)
 
     @property
     def edges(self) -> Mapping[int, LocalState]:
         """What each byte leads to; made for those that are asked for."""
-        return _Edges(self, self._inner.edges)
+        return _Edges(self, self.inner.edges)
 
 
 class _Edges(Mapping[int, LocalState]):
@@ -61,15 +61,15 @@ class _Edges(Mapping[int, LocalState]):
 
     def __init__(self, state: KeptState, inner: Mapping[int, LocalState]) -> None:
         self._state = state
-        self._inner = inner
+        self.inner = inner
 
     def __getitem__(self, byte: int) -> LocalState:
-        if byte not in self._inner:
+        if byte not in self.inner:
             raise KeyError(byte)
         return self._state.after(byte)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._inner)
+        return iter(self.inner)
 
     def __len__(self) -> int:
-        return len(self._inner)
+        return len(self.inner)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from ..errors import RequestError
 from .budget import Budget
+from .kept import KeptState
 from .pool import Pool
-from .pushdown import Cell, State
+from .pushdown import Cell, Config, State
 
 TIMEOUT_S = 10.0
 MAX_SEARCHED = 50_000  # states looked at for a way to the end
@@ -65,22 +66,29 @@ def _random_step(state: State, pool: Pool, rng: random.Random) -> tuple[int, Sta
 def _shortest(start: State, pool: Pool) -> bytes:
     """Search an end, first where the text is short and little is left open."""
     ways: dict[State, tuple[State, int] | None] = {start: None}
+    seen = {_place(start)}
     pending = [(_depth(start), 0, 0, start)]
     while pending:
         _, _, num_steps, state = heapq.heappop(pending)
         if state.is_accepting:
             return bytes(_way(state, ways))[::-1]
-        alike: set[State] = set()  # ways on that look the same: one of them is enough
         for data, after in _groups(state, pool):
-            twin = pool.pushdown.twin(after)
-            if after not in ways and twin not in alike:
-                alike.add(twin)
+            if (place := _place(after)) not in seen:
+                seen.add(place)
                 ways[after] = (state, min(data))
                 cost = num_steps + 1 + 2 * _depth(after)
                 heapq.heappush(pending, (cost, len(ways), num_steps + 1, after))
         if len(ways) > MAX_SEARCHED:
             break
     raise RequestError("grammar_budget", "no end of the text was found from here on")
+
+
+def _place(state: State) -> frozenset[Config]:
+    """Give what a state has in common with those behind other texts of a kept terminal."""
+    return frozenset(
+        config._replace(local=config.local.inner) if isinstance(config.local, KeptState) else config
+        for config in state.configs
+    )
 
 
 def _way(state: State, ways: dict[State, tuple[State, int] | None]) -> Iterator[int]:
