@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .facts import TYPES, Contains, Goal
-from .shapes import ArrayShape, Folder, Plain
+from .fold import Folder
+from .shapes import ArrayShape, Plain
 
 if TYPE_CHECKING:
     from .possible import Possible

@@ -13,10 +13,10 @@ from ..spec import SchemaOptions
 from .check import check_schema
 from .documents import Documents, Json
 from .facts import ANY_VALUE, Goal
+from .fold import Folder
 from .layout import Layout
 from .possible import Possible
 from .reader import Reader
-from .shapes import Folder
 from .survey import survey
 from .values import Grammar
 

@@ -6,10 +6,6 @@ comes to some cases, each a list of facts: one case must hold, with all its fact
 
 from __future__ import annotations
 
-import functools
-import itertools
-import operator
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -173,9 +169,3 @@ NEVER: Cases = ()
 def fact(*facts: Fact) -> Cases:
     """Give the one case in which all of some facts hold."""
     return (Case(facts),)
-
-
-def conjunction(parts: Iterable[Cases]) -> Iterator[Case]:
-    """Give the cases in which one case of each part holds."""
-    for cases in itertools.product(*parts):
-        yield functools.reduce(operator.and_, cases, Case())

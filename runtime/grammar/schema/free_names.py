@@ -9,7 +9,8 @@ from ..language import Language
 from ..terminal import LocalStates
 from ..words import others, words
 from .facts import Every, Goal, Names
-from .shapes import Folder, ObjectShape
+from .fold import Folder
+from .shapes import ObjectShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..words import without
 from .facts import Goal
+from .fold import Folder
 from .free_names import FreeClass, FreeNames
-from .shapes import Folder, ObjectShape
+from .shapes import ObjectShape
 
 if TYPE_CHECKING:
     from .possible import Possible

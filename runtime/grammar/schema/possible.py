@@ -6,11 +6,12 @@ from ..terminal import LocalStates
 from .array_ends import ArrayEnds
 from .documents import Schema
 from .facts import TYPES, Goal, JsonType
+from .fold import Folder
 from .free_names import FreeClass, FreeNames
 from .keywords import goal_of
+from .kinds import possible_kinds
 from .object_ends import Listed, ObjectEnds
-from .reader import possible_kinds
-from .shapes import ArrayShape, Folder, ObjectShape, Plain, Quoted, Shape
+from .shapes import ArrayShape, ObjectShape, Plain, Quoted, Shape
 
 
 class Possible:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 
 from ...errors import RequestError
 from ..build import build_language
 from ..expr import Expr
 from ..language import Language
 from ..pool import Pool
-from .documents import Documents, Json, Schema, bad_schema
+from .cases import absorbed, any_of, by_place, is_possible, type_cases, with_rest
+from .documents import Documents, Schema, bad_schema
 from .ecma import parse_ecma
 from .facts import (
     ALWAYS,
@@ -19,24 +18,16 @@ from .facts import (
     TYPES,
     Case,
     Cases,
-    Every,
-    Fact,
     Goal,
-    ItemsFrom,
     JsonType,
-    Names,
-    Number,
     OneOf,
-    Required,
-    SeenItems,
     Size,
     fact,
 )  # fmt: skip
-from .keywords import KEYWORDS, goal_of
-from .numbers import NumberBounds
+from .keywords import KEYWORDS
+from .kinds import json_text, kind_of
 
 MAX_CASES = 400  # of one schema and one type
-MAX_ABSORBED = 200  # cases that are compared with each other
 
 _DECISIVE = frozenset(("type", "enum", "const"))  # read first: they often decide alone
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -77,7 +68,7 @@ class Reader:
 
     def goal_cases(self, goal: Goal, kind: JsonType) -> Cases:
         """Give the cases in which a value of a type meets the goal."""
-        literals = sorted(goal, key=_order)
+        literals = sorted(goal, key=by_place)
         parts = [self.cases(schema, holds, kind) for schema, holds in literals]
         return self.all_of(literals[0][0], "allOf", parts) if parts else ALWAYS
 
@@ -108,8 +99,8 @@ class Reader:
                     break
                 continue
             merged = (one & other for one in found for other in part)
-            found = tuple(dict.fromkeys(case for case in merged if _is_possible(case.facts)))
-            found = _absorbed(found)
+            found = tuple(dict.fromkeys(case for case in merged if is_possible(case.facts)))
+            found = absorbed(found)
             if not found:
                 break
             if len(found) > MAX_CASES:
@@ -129,7 +120,7 @@ class Reader:
         parts = (cases for cases in read if cases is not None)
         if holds:
             return self._with_unevaluated(schema, self.all_of(schema, "allOf", parts), kind)
-        found = _any(parts)
+        found = any_of(parts)
         for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in keywords and kind in ("object", "array"):
                 self.note_checked(schema, keyword, "that it fails is validated at the end")
@@ -145,7 +136,7 @@ class Reader:
             return typed(self, schema, keyword, holds)
         match keyword:
             case "type":
-                return _type_cases(self.types(schema), kind, holds)
+                return type_cases(self.types(schema), kind, holds)
             case "enum" | "const":
                 return self._values(schema, keyword, kind, holds)
             case "allOf" | "anyOf" | "oneOf":
@@ -186,16 +177,16 @@ class Reader:
 
         everywhere = range(len(options))
         if keyword == "allOf":
-            return self.all_of(schema, keyword, each(True)) if holds else _any(each(False))
+            return self.all_of(schema, keyword, each(True)) if holds else any_of(each(False))
         if keyword == "anyOf":
             if not holds:
                 return self.all_of(schema, keyword, each(False))
-            return self._any_tracked(schema, options, kind) if tracks else _any(each(True))
+            return self._any_tracked(schema, options, kind) if tracks else any_of(each(True))
         if holds:
-            return _any(self._only(schema, options, i, kind, tracks) for i in everywhere)
+            return any_of(self._only(schema, options, i, kind, tracks) for i in everywhere)
         pairs = ((i, j) for i in everywhere for j in range(i))
         two = [self.all_of(schema, keyword, each(True, *pair)) for pair in pairs]
-        return (*self.all_of(schema, keyword, each(False)), *_any(two))
+        return (*self.all_of(schema, keyword, each(False)), *any_of(two))
 
     def _only(
         self, schema: Schema, options: list[Schema], chosen: int, kind: JsonType, tracks: bool
@@ -238,7 +229,7 @@ class Reader:
                 found.append(decided)
         if holds and not tracks and "then" not in keywords and "else" not in keywords:
             return ALWAYS
-        return _any(found)
+        return any_of(found)
 
     def _values(self, schema: Schema, keyword: str, kind: JsonType, holds: bool) -> Cases:
         value = schema.keywords[keyword]
@@ -261,102 +252,4 @@ class Reader:
         if keyword not in schema.keywords:
             return cases
         inner = schema.inside(keyword)
-        return tuple(_unevaluated(case, kind, inner) for case in cases)
-
-
-def possible_kinds(goal: Goal) -> tuple[JsonType, ...]:
-    """Give the types that the keyword `type` leaves to a goal; most schemas name one."""
-    kinds = TYPES
-    for schema, holds in goal:
-        types = schema.keywords.get("type", "any")
-        names = types if isinstance(types, list) else [types]
-        if holds and "any" not in names:
-            kinds = tuple(k for k in kinds if k in names or (k == "number" and "integer" in names))
-    return kinds
-
-
-def kind_of(value: Json) -> JsonType:
-    """Give the type of a JSON value; integers are numbers."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
-
-
-def json_text(value: Json) -> str:
-    """Write a value as grammars write it: compact, in UTF-8."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _unevaluated(case: Case, kind: JsonType, inner: Schema) -> Case:
-    if kind == "object":
-        listed = frozenset(name for names in case.seen_names for name in names.listed)
-        patterns = frozenset(p for names in case.seen_names for p in names.patterns)
-        if any(names.is_rest for names in case.seen_names):
-            return case
-        rest = Every(Names(listed, patterns, is_rest=True), goal_of(inner))
-        return case & Case((rest,), seen_names=(Names(is_rest=True),))
-    if any(seen.num_items is None for seen in case.seen_items):
-        return case
-    # An item is looked at where it is one of those that a `contains` asks for.
-    found = (seen.goal for seen in case.seen_items if seen.goal is not None)
-    contained = [schema for goal in found for schema, _ in goal]
-    goal = goal_of(inner.documents.any_of([*contained, inner]) if contained else inner)
-    first = max((seen.num_items or 0 for seen in case.seen_items), default=0)
-    return case & Case((ItemsFrom(first, goal),), seen_items=(SeenItems(None),))
-
-
-def _type_cases(types: list[str], kind: JsonType, holds: bool) -> Cases:
-    if kind in types or "any" in types:
-        return ALWAYS if holds else NEVER
-    if kind == "number" and "integer" in types:
-        one = frozenset((Decimal(1),))
-        return fact(
-            Number(NumberBounds(is_integer=True) if holds else NumberBounds(non_multiples=one))
-        )
-    return NEVER if holds else ALWAYS
-
-
-def _absorbed(cases: Cases) -> Cases:
-    """Leave out each case that says all that another says, and more."""
-    if not 1 < len(cases) <= MAX_ABSORBED:
-        return cases
-    facts = [(frozenset(case.facts), case.seen_names, case.seen_items) for case in cases]
-    return tuple(
-        case
-        for case, (own, *seen) in zip(cases, facts, strict=True)
-        if not any(other < own and seen == other_seen for other, *other_seen in facts)
-    )
-
-
-def _any(parts: Iterable[Cases]) -> Cases:
-    return tuple(dict.fromkeys(case for part in parts for case in part))
-
-
-def _is_possible(facts: tuple[Fact, ...]) -> bool:
-    """Say whether no two facts contradict each other at first sight."""
-    required = {f.name for f in facts if isinstance(f, Required)}
-    low, high = 0, None
-    values: set[str] | None = None
-    for each in facts:
-        match each:
-            case Size():
-                low = max(low, each.low)
-                if each.high is not None:
-                    high = each.high if high is None else min(high, each.high)
-            case OneOf(texts, is_negated=False):
-                values = set(texts) if values is None else values & set(texts)
-                if not values:
-                    return False
-            case Every(Names(listed, is_rest=False), goal) if required & listed:
-                if any(isinstance(s.value, bool) and s.value is not holds for s, holds in goal):
-                    return False
-    return high is None or low <= high
-
-
-def _order(literal: tuple[Schema, bool]) -> tuple[str, str, bool]:
-    schema, holds = literal
-    return schema.base, schema.pointer, not holds
+        return tuple(with_rest(case, kind, inner) for case in cases)

@@ -8,11 +8,13 @@ from ..node import Node, Row
 from ..pool import Pool
 from .arrays import ArrayPlace
 from .facts import Goal
+from .fold import Folder
+from .kinds import possible_kinds
 from .layout import Layout
 from .objects import ObjectPlace
 from .possible import Possible
-from .reader import Reader, possible_kinds
-from .shapes import ArrayShape, Folder, ObjectShape, Plain, Quoted
+from .reader import Reader
+from .shapes import ArrayShape, ObjectShape, Plain, Quoted
 
 
 @dataclass(frozen=True, slots=True, eq=False)

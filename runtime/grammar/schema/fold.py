@@ -1,0 +1,285 @@
+"""Cases folded into shapes, and values judged by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import cast
+
+from ..derive import Derivatives
+from ..language import Language, is_nullable
+from ..words import others, words
+from .documents import Json
+from .facts import (
+    Case,
+    Contains,
+    Every,
+    Goal,
+    ItemAt,
+    ItemsFrom,
+    JsonType,
+    NameIn,
+    NameOutside,
+    Names,
+    Number,
+    OneOf,
+    Required,
+    Size,
+    Some,
+    Text,
+    Unique,
+)  # fmt: skip
+from .kinds import json_text, kind_of
+from .numbers import NumberBounds, number_language
+from .reader import Reader
+from .shapes import ArrayShape, ObjectShape, Plain, Quoted, Shape
+
+
+class Folder:
+    """Folds the cases of goals into shapes, and judges values by them."""
+
+    def __init__(self, reader: Reader, derivatives: Derivatives) -> None:
+        self._reader = reader
+        self.languages = self._languages = reader.languages
+        self._derivatives = derivatives
+        self._shapes: dict[tuple[Goal, JsonType], tuple[Shape, ...]] = {}
+
+    def shapes(self, goal: Goal, kind: JsonType) -> tuple[Shape, ...]:
+        """Give the shapes of the values of a type that meet the goal."""
+        found = self._shapes.get((goal, kind))
+        if found is None:
+            cases = self._reader.goal_cases(goal, kind)
+            folded = [self._fold(case, kind) for case in cases]
+            found = self._shapes[goal, kind] = self._joined(folded)
+        return found
+
+    def texts(self, goal: Goal) -> Language:
+        """Give the decoded texts of the strings that meet the goal."""
+        languages = self._languages
+        cases = self._reader.goal_cases(goal, "string")
+        return languages.union(self._text(case) for case in cases)
+
+    def has_name(self, names: Names, name: str) -> bool:
+        """Say whether a name is among `names`."""
+        is_found = name in names.listed or any(map(self.matches_text(name), names.patterns))
+        return is_found != names.is_rest
+
+    def matches(self, language: Language, text: str) -> bool:
+        """Say whether a text is in a language."""
+        if language is self._languages.anything:
+            return True
+        for char in text:
+            row = self._derivatives.row(language)
+            code = ord(char)
+            targets = (t for chars, t in row if any(a <= code <= b for a, b in chars.ranges))
+            language = next(targets, self._languages.nothing)
+        return is_nullable(language)
+
+    def num_texts(self, language: Language, most: int) -> int:
+        """Count the texts of a language, up to `most`."""
+        found, ways = 0, {language: 1}
+        while ways and found < most:
+            found += sum(count for each, count in ways.items() if is_nullable(each))
+            after: dict[Language, int] = {}
+            for each, count in ways.items():
+                for chars, target in self._derivatives.row(each):
+                    if self._derivatives.is_live(target):
+                        num_chars = sum(high - low + 1 for low, high in chars.ranges)
+                        after[target] = after.get(target, 0) + count * num_chars
+            ways = after
+        return min(found, most)
+
+    def matches_text(self, text: str) -> Callable[[Language], bool]:
+        """Give the question whether a language has `text`."""
+        return lambda language: self.matches(language, text)
+
+    def accepts(self, goal: Goal, value: Json) -> bool:
+        """Say whether a value meets the goal."""
+        kind = kind_of(value)
+        return any(self._has_shape(shape, value) for shape in self.shapes(goal, kind))
+
+    def _fold(self, case: Case, kind: JsonType) -> Shape | None:
+        match kind:
+            case "null":
+                return self._words(case, ["null"])
+            case "boolean":
+                return self._words(case, ["false", "true"])
+            case "number":
+                return self._number(case)
+            case "string":
+                return self._string(case)
+            case "array":
+                return self._chosen(_array(case), case)
+            case "object":
+                return self._chosen(self._object(case), case)
+
+    def _joined(self, folded: list[Shape | None]) -> tuple[Shape, ...]:
+        """Make one shape of all that are texts, and one of all that are strings."""
+        languages = self._languages
+        plain = [s for s in folded if isinstance(s, Plain)]
+        quoted = [s.language for s in folded if isinstance(s, Quoted)]
+        shapes: list[Shape] = [s for s in folded if isinstance(s, ArrayShape | ObjectShape)]
+        if len(plain) > 1:
+            lists = [s.words for s in plain if s.words is not None]
+            found = tuple(dict.fromkeys(word for each in lists for word in each))
+            if len(lists) == len(plain):
+                plain = [self._listed(found)]
+            else:
+                plain = [Plain(languages.union(s.language for s in plain))]
+        shapes += plain
+        if quoted:
+            shapes.append(Quoted(languages.union(quoted)))
+        return tuple(shapes)
+
+    def _words(self, case: Case, texts: list[str]) -> Plain:
+        kept = _chosen_texts(case)
+        refused = _refused_texts(case)
+        allowed = [t for t in texts if (kept is None or t in kept) and t not in refused]
+        return self._listed(allowed)
+
+    def _listed(self, texts: Iterable[str]) -> Plain:
+        found = tuple(texts)
+        return Plain(words(found, self._languages), found)
+
+    def _number(self, case: Case) -> Plain:
+        bounds = NumberBounds()
+        for each in case.facts:
+            if isinstance(each, Number):
+                bounds = bounds & each.bounds
+        bounds = bounds.excluding(frozenset(map(Decimal, _refused_texts(case))))
+        kept = _chosen_texts(case)
+        if kept is not None:
+            return self._listed(t for t in kept if bounds.admits(Decimal(t)))
+        memo = self._languages.memo
+        if bounds not in memo:
+            memo[bounds] = number_language(bounds, self._languages)
+        return Plain(memo[bounds])
+
+    def _text(self, case: Case) -> Language:
+        languages = self._languages
+        kept, refused = _chosen_texts(case), _refused_texts(case)
+        facts = [each.language for each in case.facts if isinstance(each, Text)]
+        if refused:
+            facts.append(others(map(_decoded, refused), languages))
+        language = languages.both(facts)
+        if kept is None:
+            return language
+        return words((t for t in map(_decoded, kept) if self.matches(language, t)), languages)
+
+    def _string(self, case: Case) -> Shape:
+        language = self._text(case)
+        kept = _chosen_texts(case)
+        if kept is None:
+            return Quoted(language)
+        return self._listed(t for t in kept if self.matches(language, _decoded(t)))
+
+    def _chosen(self, shape: Shape | None, case: Case) -> Shape | None:
+        """Narrow a shape to the listed values, if there is a list."""
+        kept = _chosen_texts(case)
+        if shape is None or kept is None:
+            return shape
+        return self._listed(t for t in kept if self._has_shape(shape, json.loads(t)))
+
+    def _object(self, case: Case) -> ObjectShape | None:
+        size = _size(case)
+        if size is None:
+            return None
+        facts = case.facts
+        everys = tuple(each for each in facts if isinstance(each, Every))
+        required = dict.fromkeys(each.name for each in facts if isinstance(each, Required))
+        own = (each.names.listed for each in everys if not each.names.is_rest)
+        listed = dict.fromkeys(name for names in own for name in names)
+        names = self._languages.both(each.language for each in facts if isinstance(each, NameIn))
+        return ObjectShape(
+            listed=tuple({**listed, **required}),
+            everys=everys,
+            somes=tuple(each for each in facts if isinstance(each, Some)),
+            required=frozenset(required),
+            names=names,
+            outside=tuple(each.language for each in facts if isinstance(each, NameOutside)),
+            low=max(size[0], len(required)),
+            high=size[1],
+        )
+
+    def _has_shape(self, shape: Shape, value: Json) -> bool:
+        match shape:
+            case Plain(language):
+                return self.matches(language, json_text(value))
+            case Quoted(language):
+                return self.matches(language, cast("str", value))
+            case ArrayShape():
+                return self._has_items(shape, cast("list[Json]", value))
+            case ObjectShape():
+                return self._has_properties(shape, cast("dict[str, Json]", value))
+
+    def _has_items(self, shape: ArrayShape, values: list[Json]) -> bool:
+        if len(values) < shape.low or (shape.high is not None and len(values) > shape.high):
+            return False
+        if shape.unique is not None and len({json.dumps(v, sort_keys=True) for v in values}) < len(
+            values
+        ):
+            return False
+        for each in shape.contains:
+            count = sum(self.accepts(each.goal, v) for v in values[each.index :])
+            if count < each.low or (each.high is not None and count > each.high):
+                return False
+        return all(self.accepts(shape.goal(i), v) for i, v in enumerate(values))
+
+    def _has_properties(self, shape: ObjectShape, values: dict[str, Json]) -> bool:
+        if len(values) < shape.low or (shape.high is not None and len(values) > shape.high):
+            return False
+        if not shape.required <= values.keys():
+            return False
+        if not all(self.matches(shape.names, name) for name in values):
+            return False
+        if not all(any(not self.matches(o, name) for name in values) for o in shape.outside):
+            return False
+        for some in shape.somes:
+            found = (v for name, v in values.items() if self.has_name(some.names, name))
+            if not any(self.accepts(some.goal, v) for v in found):
+                return False
+        return all(self.accepts(self.property_goal(shape, n), v) for n, v in values.items())
+
+    def property_goal(self, shape: ObjectShape, name: str) -> Goal:
+        """Give what the value of a property must meet."""
+        found = (each.goal for each in shape.everys if self.has_name(each.names, name))
+        return frozenset().union(*found)
+
+
+def _decoded(text: str) -> str:
+    return cast("str", json.loads(text))
+
+
+def _array(case: Case) -> ArrayShape | None:
+    size = _size(case)
+    if size is None:
+        return None
+    facts = case.facts
+    return ArrayShape(
+        ats=tuple(each for each in facts if isinstance(each, ItemAt)),
+        froms=tuple(each for each in facts if isinstance(each, ItemsFrom)),
+        contains=tuple(each for each in facts if isinstance(each, Contains)),
+        low=size[0],
+        high=size[1],
+        unique=next((each.place for each in facts if isinstance(each, Unique)), None),
+    )
+
+
+def _size(case: Case) -> tuple[int, int | None] | None:
+    sizes = [each for each in case.facts if isinstance(each, Size)]
+    low = max((size.low for size in sizes), default=0)
+    high = min((size.high for size in sizes if size.high is not None), default=None)
+    return None if high is not None and low > high else (low, high)
+
+
+def _chosen_texts(case: Case) -> tuple[str, ...] | None:
+    lists = [each.texts for each in case.facts if isinstance(each, OneOf) and not each.is_negated]
+    if not lists:
+        return None
+    return tuple(text for text in lists[0] if all(text in other for other in lists[1:]))
+
+
+def _refused_texts(case: Case) -> tuple[str, ...]:
+    lists = [each.texts for each in case.facts if isinstance(each, OneOf) and each.is_negated]
+    return tuple(dict.fromkeys(text for texts in lists for text in texts))
