@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+import math
+from typing import NoReturn, cast
 
 from ...errors import RequestError
 from ..derive import Derivatives
@@ -66,10 +67,22 @@ def root_goal(grammar: Grammar) -> Goal:
 
 def _load(text: str, field: str) -> Json:
     try:
-        return cast("Json", json.loads(text))
+        value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+        if "\\ud" in text.lower():  # maybe half of a pair, which has no UTF-8 form
+            json.dumps(value, ensure_ascii=False).encode()
+        return cast("Json", value)
     except ValueError as e:
         raise RequestError("bad_grammar", f"{field}: not JSON: {e}") from e
     except RecursionError as e:
         raise RequestError(
             "grammar_budget", f"grammar too large: {field} is nested too deeply"
         ) from e
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON that can be kept")

@@ -169,6 +169,9 @@ class Documents:
             if own != base:
                 base = own
                 self._roots[base] = (value, pointer)
+            name = value.get("$id", value.get("id"))
+            if isinstance(name, str) and name.startswith("#"):  # an anchor, up to draft 7
+                self._anchors[base + name] = (value, base, pointer)
             for keyword in ("$anchor", "$dynamicAnchor"):
                 name = value.get(keyword)
                 if isinstance(name, str):
