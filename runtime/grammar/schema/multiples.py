@@ -112,6 +112,10 @@ class Grid:
     high: str | None
     max_whole: int  # digits before the point
 
+    def period(self, num_fraction: int) -> int:
+        """Give by how much digits may differ that lead to the same numbers of the grid."""
+        return self.size // math.gcd(self.size, 10 ** (self.scale - num_fraction))
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -162,11 +166,12 @@ class Place:
     def _after(self, digit: int) -> Place:
         place = self.num_whole + max(self.num_fraction, 0)
         is_whole = self.num_fraction < 0
+        num_fraction = self.num_fraction + (not is_whole)
         return Place(
             self.grid,
             self.num_whole + is_whole,
-            self.num_fraction + (not is_whole),
-            (self.remainder * 10 + digit) % self.grid.size,
+            num_fraction,
+            (self.remainder * 10 + digit) % self.grid.period(max(num_fraction, 0)),
             self.low_side or _compare(digit, self.grid.low, place),
             self.high_side or _compare(digit, self.grid.high or "", place),
             self.has_zero or (digit == 0 and place == 0),

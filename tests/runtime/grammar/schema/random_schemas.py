@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -148,3 +149,24 @@ def _array(below: Strategy) -> dict[str, Strategy]:
         "uniqueItems": st.booleans(),
         "unevaluatedItems": below,
     }
+
+
+def mutated(value: object, rng: random.Random) -> object:
+    """Change a value a little; its numbers come to few, all written in one way."""
+    match value:
+        case bool() | None:
+            return rng.choice([value, value, 1, "a"])
+        case int() | float():
+            few = round(min(max(value, -9), 9) * 2) / 2 + rng.choice([0, 0, 1, -1, 0.5])
+            return int(few) if few == int(few) else few
+        case str():
+            return rng.choice([value, value[:-1], value + "b", value[:1]])
+        case list():
+            items = [mutated(item, rng) for item in value]
+            return rng.choice([items, items[1:], items[:-1], [*items, 1], [*items, *items[:1]]])
+        case dict():
+            pairs = [(name, mutated(item, rng)) for name, item in value.items()]
+            rng.shuffle(pairs)
+            return dict(rng.choice([pairs, pairs[1:], [*pairs, ("b", 1)], [*pairs, ("zz", "a")]]))
+        case _:
+            raise TypeError(value)

@@ -36,7 +36,8 @@ NULL = {"type": "null"}
         {"$schema": DRAFT_7, "$ref": "#/definitions/x", "definitions": {"x": NULL}},
         {"$schema": DRAFT_7, "$ref": "#here", "definitions": {"x": {"$id": "#here", **NULL}}},
         {"$schema": DRAFT_4, "$ref": "#here", "definitions": {"x": {"id": "#here", **NULL}}},
-        {"$schema": DRAFT_7, "$ref": "#/definitions/x", "type": "string", "definitions": {"x": NULL}},
+        {"$schema": DRAFT_7, "$ref": "#/definitions/x", "type": "string",
+         "definitions": {"x": NULL}},
         {"$ref": "http://a.org/x", "$defs": {"x": {"$id": "http://a.org/x", **NULL}}},
     ],
 )  # fmt: skip
@@ -92,7 +93,7 @@ def test_a_registered_schema_is_found_and_refers_to_others() -> None:
     assert texts.of("[null]", "[]", "[1]", "null") == "[null] []"
     with pytest.raises(RequestError, match="nothing is fetched"):
         texts_of(schema)
-    with pytest.raises(RequestError, match="registry.*http://a.org/list.*: not JSON"):
+    with pytest.raises(RequestError, match=r"registry.*http://a.org/list.*: not JSON"):
         texts_of(schema, SchemaOptions(registry=(("http://a.org/list", "{"),)))
 
 

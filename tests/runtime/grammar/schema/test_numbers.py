@@ -266,6 +266,17 @@ def test_a_big_step_needs_few_states() -> None:
     assert len(words.languages) < 1000
 
 
+@pytest.mark.parametrize("step", ["1", "2", "1.5", "0.25"])
+def test_numbers_that_are_no_multiples_need_few_states(step: str) -> None:
+    words = Words()
+    found = number_language(
+        NumberBounds(non_multiples=frozenset((Decimal(step),))), words.languages
+    )
+    assert words.holds(found, "99999999999999999999.123")
+    assert not words.holds(found, "12.0000000000000000000")
+    assert len(words.languages) < 5000
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [
