@@ -33,6 +33,13 @@ _DECISIVE = frozenset(("type", "enum", "const"))  # read first: they often decid
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
+class TooManyCases(RequestError):
+    """A schema comes to more cases than a mask can be made of in time."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("grammar_budget", f"grammar too large: schema: {reason}")
+
+
 class Reader:
     """Reads the schemas of some documents. Not thread-safe: it works in the pool.
 
@@ -87,7 +94,7 @@ class Reader:
     def all_of(self, schema: Schema, keyword: str, parts: Iterable[Cases]) -> Cases:
         """Give the cases in which one case of each part holds; impossible ones are left out.
 
-        Raises: RequestError (grammar_budget) if there are too many.
+        Raises: TooManyCases.
         """
         found: Cases = ALWAYS
         for part in parts:
@@ -104,8 +111,7 @@ class Reader:
             if not found:
                 break
             if len(found) > MAX_CASES:
-                reason = f"schema: {schema}/{keyword} comes to more than {MAX_CASES} cases"
-                self.languages.budget.refuse(reason)
+                raise TooManyCases(f"{schema}/{keyword} comes to more than {MAX_CASES} cases")
         return found
 
     def _read(self, schema: Schema, holds: bool, kind: JsonType, tracks: bool) -> Cases:
@@ -183,7 +189,12 @@ class Reader:
                 return self.all_of(schema, keyword, each(False))
             return self._any_tracked(schema, options, kind) if tracks else any_of(each(True))
         if holds:
-            return any_of(self._only(schema, options, i, kind, tracks) for i in everywhere)
+            try:
+                return any_of(self._only(schema, options, i, kind, tracks) for i in everywhere)
+            except TooManyCases:
+                reason = "that only one of the options matches is validated at the end"
+                self.note_checked(schema, keyword, reason)
+                return any_of(each(True))
         pairs = ((i, j) for i in everywhere for j in range(i))
         two = [self.all_of(schema, keyword, each(True, *pair)) for pair in pairs]
         return (*self.all_of(schema, keyword, each(False)), *any_of(two))
