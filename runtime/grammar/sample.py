@@ -14,6 +14,8 @@ from .pushdown import Cell, Config, State
 
 TIMEOUT_S = 10.0
 MAX_SEARCHED = 50_000  # states looked at for a way to the end
+DEPTH_COST = 12  # of a part left open, in bytes that a way may be longer
+NAME_COST = 40  # of a name that is made up
 END_CHANCE = 0.1  # of an end where the text may end and may go on
 ASCII_CHANCE = 0.9  # of a byte of ASCII where others are possible too
 
@@ -64,23 +66,30 @@ def _random_step(state: State, pool: Pool, rng: random.Random) -> tuple[int, Sta
 
 
 def _shortest(start: State, pool: Pool) -> bytes:
-    """Search an end, first where the text is short and little is left open."""
+    """Search an end, first where little is left open, no name is made up, and the text is short."""
     ways: dict[State, tuple[State, int] | None] = {start: None}
     seen = {_place(start)}
-    pending = [(_depth(start), 0, 0, start)]
+    pending = [(0, 0, 0, start)]
     while pending:
-        _, _, num_steps, state = heapq.heappop(pending)
+        _, _, way_cost, state = heapq.heappop(pending)
         if state.is_accepting:
             return bytes(_way(state, ways))[::-1]
         for data, after in _groups(state, pool):
             if (place := _place(after)) not in seen:
                 seen.add(place)
                 ways[after] = (state, min(data))
-                cost = num_steps + 1 + 2 * _depth(after)
-                heapq.heappush(pending, (cost, len(ways), num_steps + 1, after))
+                is_new_name = _is_kept(after) and not _is_kept(state)
+                cost = way_cost + (NAME_COST if is_new_name else 1)
+                guess = cost + DEPTH_COST * _depth(after)
+                heapq.heappush(pending, (guess, len(ways), cost, after))
         if len(ways) > MAX_SEARCHED:
             break
     raise RequestError("grammar_budget", "no end of the text was found from here on")
+
+
+def _is_kept(state: State) -> bool:
+    """Say whether the text is surely inside a terminal that remembers it: a free name."""
+    return all(isinstance(config.local, KeptState) for config in state.configs)
 
 
 def _place(state: State) -> frozenset[Config]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .facts import TYPES, Contains, Goal
 from .fold import Folder
+from .kinds import value_key
 from .shapes import ArrayShape, Plain
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Behind(NamedTuple):
     """What matters of the items so far.
 
     `num_so_far` counts them as far as it matters, `counts` those that each `contains` wants;
-    `used` are the texts of the items where none may come twice.
+    `used` are the values (`value_key`) of the items where none may come twice.
     """
 
     num_so_far: int
@@ -67,8 +68,9 @@ class ArrayEnds:
             if words is None:
                 yield Item(goal, None, Behind(index, counts, used))
             else:
-                left = (word for word in words if word not in used)
-                yield from (Item(goal, w, Behind(index, counts, used | {w})) for w in left)
+                pairs = ((word, value_key(word)) for word in words)
+                left = ((word, key) for word, key in pairs if key not in used)
+                yield from (Item(goal, w, Behind(index, counts, used | {k})) for w, k in left)
 
     def words(self, goal: Goal) -> tuple[str, ...] | None:
         """Give the texts of all values that meet the goal; None if they are too many."""
@@ -134,10 +136,10 @@ class ArrayEnds:
         if behind.num_so_far < shape.num_special or len(shape.contains) > 1:
             return None
         goal, most = shape.goal(behind.num_so_far), self._possible.num_items(shape)
+        if shape.unique is not None and shape.contains:
+            return None
         if shape.unique is not None and (words := self.words(goal)) is not None:
-            if shape.contains:
-                return None
-            num_left = len(set(words) - behind.used)
+            num_left = len(set(map(value_key, words)) - behind.used)
             return behind.num_so_far + num_left >= shape.low
         if not shape.contains:
             return True

@@ -29,7 +29,7 @@ class ArrayPlace:
         ends, layout, make = grammar.possible.arrays, grammar.layout, grammar.pool.nodes.make
         rows: list[Row] = []
         if ends.is_enough(shape, behind):
-            rows.append(layout.close("]"))
+            rows.append(layout.close("]", not behind.num_so_far))
         comma = layout.comma() if behind.num_so_far else ()
         for goal, word, after in ends.items(shape, behind):
             if word is None and shape.unique is not None:

@@ -1,16 +1,15 @@
-"""Cases folded into shapes, and values judged by them."""
+"""Cases folded into shapes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import cast
+from typing import TypeAlias, cast
 
 from ..derive import Derivatives
 from ..language import Language, is_nullable
 from ..words import others, words
-from .documents import Json
 from .facts import (
     Case,
     Contains,
@@ -30,10 +29,13 @@ from .facts import (
     Text,
     Unique,
 )  # fmt: skip
-from .kinds import json_text, kind_of
+from .judge import Judge
 from .numbers import NumberBounds, number_language
 from .reader import Reader
 from .shapes import ArrayShape, ObjectShape, Plain, Quoted, Shape
+
+# With the texts of the only values that it may be, if they are listed.
+RawShape: TypeAlias = tuple[ArrayShape | ObjectShape, tuple[str, ...] | None]
 
 
 class Folder:
@@ -43,16 +45,21 @@ class Folder:
         self._reader = reader
         self.languages = self._languages = reader.languages
         self._derivatives = derivatives
+        self._judge = Judge(self)
         self._shapes: dict[tuple[Goal, JsonType], tuple[Shape, ...]] = {}
+        self._raw_shapes: dict[tuple[Goal, JsonType], tuple[RawShape, ...]] = {}
 
     def shapes(self, goal: Goal, kind: JsonType) -> tuple[Shape, ...]:
         """Give the shapes of the values of a type that meet the goal."""
         found = self._shapes.get((goal, kind))
         if found is None:
-            cases = self._reader.goal_cases(goal, kind)
-            folded = [self._fold(case, kind) for case in cases]
-            found = self._shapes[goal, kind] = self._joined(folded)
+            found = self._shapes[goal, kind] = self._joined(self._folded(goal, kind))
         return found
+
+    def _folded(self, goal: Goal, kind: JsonType) -> list[Shape]:
+        if kind in ("array", "object"):
+            return [self._chosen(shape, kept) for shape, kept in self.raw_shapes(goal, kind)]
+        return [self._fold(case, kind) for case in self._reader.goal_cases(goal, kind)]
 
     def texts(self, goal: Goal) -> Language:
         """Give the decoded texts of the strings that meet the goal."""
@@ -94,12 +101,18 @@ class Folder:
         """Give the question whether a language has `text`."""
         return lambda language: self.matches(language, text)
 
-    def accepts(self, goal: Goal, value: Json) -> bool:
-        """Say whether a value meets the goal."""
-        kind = kind_of(value)
-        return any(self._has_shape(shape, value) for shape in self.shapes(goal, kind))
+    def raw_shapes(self, goal: Goal, kind: JsonType) -> tuple[RawShape, ...]:
+        """Give the shapes of arrays and objects before they are narrowed to listed values."""
+        found = self._raw_shapes.get((goal, kind))
+        if found is None:
+            make = _array if kind == "array" else self._object
+            cases = self._reader.goal_cases(goal, kind)
+            pairs = ((make(case), _chosen_texts(case)) for case in cases)
+            found = tuple((shape, kept) for shape, kept in pairs if shape is not None)
+            self._raw_shapes[goal, kind] = found
+        return found
 
-    def _fold(self, case: Case, kind: JsonType) -> Shape | None:
+    def _fold(self, case: Case, kind: JsonType) -> Shape:
         match kind:
             case "null":
                 return self._words(case, ["null"])
@@ -109,12 +122,10 @@ class Folder:
                 return self._number(case)
             case "string":
                 return self._string(case)
-            case "array":
-                return self._chosen(_array(case), case)
-            case "object":
-                return self._chosen(self._object(case), case)
+            case _:
+                raise AssertionError(kind)
 
-    def _joined(self, folded: list[Shape | None]) -> tuple[Shape, ...]:
+    def _joined(self, folded: list[Shape]) -> tuple[Shape, ...]:
         """Make one shape of all that are texts, and one of all that are strings."""
         languages = self._languages
         plain = [s for s in folded if isinstance(s, Plain)]
@@ -174,12 +185,11 @@ class Folder:
             return Quoted(language)
         return self._listed(t for t in kept if self.matches(language, _decoded(t)))
 
-    def _chosen(self, shape: Shape | None, case: Case) -> Shape | None:
+    def _chosen(self, shape: ArrayShape | ObjectShape, kept: tuple[str, ...] | None) -> Shape:
         """Narrow a shape to the listed values, if there is a list."""
-        kept = _chosen_texts(case)
-        if shape is None or kept is None:
+        if kept is None:
             return shape
-        return self._listed(t for t in kept if self._has_shape(shape, json.loads(t)))
+        return self._listed(t for t in kept if self._judge.has_shape(shape, json.loads(t)))
 
     def _object(self, case: Case) -> ObjectShape | None:
         size = _size(case)
@@ -201,45 +211,6 @@ class Folder:
             low=max(size[0], len(required)),
             high=size[1],
         )
-
-    def _has_shape(self, shape: Shape, value: Json) -> bool:
-        match shape:
-            case Plain(language):
-                return self.matches(language, json_text(value))
-            case Quoted(language):
-                return self.matches(language, cast("str", value))
-            case ArrayShape():
-                return self._has_items(shape, cast("list[Json]", value))
-            case ObjectShape():
-                return self._has_properties(shape, cast("dict[str, Json]", value))
-
-    def _has_items(self, shape: ArrayShape, values: list[Json]) -> bool:
-        if len(values) < shape.low or (shape.high is not None and len(values) > shape.high):
-            return False
-        if shape.unique is not None and len({json.dumps(v, sort_keys=True) for v in values}) < len(
-            values
-        ):
-            return False
-        for each in shape.contains:
-            count = sum(self.accepts(each.goal, v) for v in values[each.index :])
-            if count < each.low or (each.high is not None and count > each.high):
-                return False
-        return all(self.accepts(shape.goal(i), v) for i, v in enumerate(values))
-
-    def _has_properties(self, shape: ObjectShape, values: dict[str, Json]) -> bool:
-        if len(values) < shape.low or (shape.high is not None and len(values) > shape.high):
-            return False
-        if not shape.required <= values.keys():
-            return False
-        if not all(self.matches(shape.names, name) for name in values):
-            return False
-        if not all(any(not self.matches(o, name) for name in values) for o in shape.outside):
-            return False
-        for some in shape.somes:
-            found = (v for name, v in values.items() if self.has_name(some.names, name))
-            if not any(self.accepts(some.goal, v) for v in found):
-                return False
-        return all(self.accepts(self.property_goal(shape, n), v) for n, v in values.items())
 
     def property_goal(self, shape: ObjectShape, name: str) -> Goal:
         """Give what the value of a property must meet."""

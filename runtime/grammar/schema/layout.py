@@ -49,6 +49,6 @@ class Layout:
         """Give an opening bracket."""
         return (self.literal(bracket), *self._blanks)
 
-    def close(self, bracket: str) -> Row:
-        """Give a closing bracket."""
-        return (*self._blanks, self.literal(bracket))
+    def close(self, bracket: str, is_empty: bool) -> Row:
+        """Give a closing bracket; behind an opening one, the blanks are there already."""
+        return (*(() if is_empty else self._blanks), self.literal(bracket))

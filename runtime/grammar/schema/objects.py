@@ -42,7 +42,7 @@ class ObjectPlace:
         if grammar.is_any_order or not num_required:
             rows += self._free(num_required)
         if ends.is_enough(shape, self._behind, num_required):
-            rows.append(grammar.layout.close("}"))
+            rows.append(grammar.layout.close("}", self._is_first))
         return tuple(rows)
 
     def branch(self, number: int) -> tuple[Row, ...]:

@@ -29,6 +29,7 @@ class Possible:
         self._open: dict[Goal, None] = {}
         self._refused: dict[Goal, int] = {}  # inside an open search: when it was refused
         self._num_found = 0
+        self._asked: set[tuple[Goal, JsonType]] = set()  # whether there are any, right now
         self._num_cut = 0  # answers that hold only inside the open search
 
     @property
@@ -67,7 +68,14 @@ class Possible:
     def is_disjoint(self, one: Schema, other: Schema, kind: JsonType) -> bool:
         """Say whether surely no value of a type matches both schemas."""
         both, num_cut = goal_of(one) | goal_of(other), self._num_cut
-        is_found = any(map(self.shape, self._folder.shapes(both, kind)))
+        if (both, kind) in self._asked:  # by the schemas themselves
+            self._num_cut += 1
+            return False
+        self._asked.add((both, kind))
+        try:
+            is_found = any(map(self.shape, self._folder.shapes(both, kind)))
+        finally:
+            self._asked.discard((both, kind))
         return not is_found and self._num_cut == num_cut
 
     def shape(self, shape: Shape) -> bool:

@@ -14,7 +14,7 @@ Family: TypeAlias = Literal["object", "array", "string", "number"]
 Strategy: TypeAlias = st.SearchStrategy[object]
 
 NAMES = ["a", "ab", "b", "c"]
-PATTERNS = ["^a", "b$", "c", "^[ab]*$", "^.$"]
+PATTERNS = ["^a", "b$", "c", "^[ab]*$", "^[^a]$"]
 TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
 FAMILIES: tuple[Family, ...] = ("object", "array", "string", "number")
 DEFINITIONS = ("x", "y")

@@ -18,7 +18,7 @@ from plait.runtime.grammar.schema.build import build_schema, root_goal, schema_g
 from plait.runtime.grammar.schema.survey import survey
 from plait.runtime.grammar.spec import SchemaOptions
 
-from ..tokens import BYTES, walk
+from ..tokens import BYTES, allowed, is_text, text_of
 
 TIMEOUT_S = 20.0
 NO_VALUE = "schema: no value matches it"
@@ -74,10 +74,24 @@ def texts_of(
 
 
 def walked(texts: Texts, seed: int, num_tokens: int) -> str:
-    """Follow random tokens; the pool must be over VOCABULARY. No mask may be a dead end."""
+    """Follow random tokens for a while, then a short way to the end: there always is one.
+
+    The pool must be over VOCABULARY.
+    """
     assert texts.start is not None
+    rng = random.Random(seed)
     matcher = PooledGrammar(texts.pool, texts.start, 0).matcher()
-    return walk(matcher, random.Random(seed), num_tokens).decode()
+    taken: list[int] = []
+    for _ in range(num_tokens):
+        choices = [i for i in allowed(matcher) if is_text(i)]
+        if not choices:
+            break
+        taken.append(rng.choice(choices))
+        assert matcher.accept(taken[-1]), "a mask holds a token that is not accepted"
+    with texts.pool.using(Budget(TIMEOUT_S, 10**7)):
+        state = texts.pool.pushdown.advance(texts.start, text_of(taken))
+    assert state is not None
+    return (text_of(taken) + sample(state, texts.pool, rng, 0)).decode()
 
 
 def compact(value: object) -> str:

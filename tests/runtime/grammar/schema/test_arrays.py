@@ -104,3 +104,27 @@ def test_a_search_that_is_too_long_is_refused_by_name() -> None:
     parts = [{"contains": {"const": i}, "minContains": 40, "maxContains": 50} for i in range(4)]
     with pytest.raises(RequestError, match="contains and uniqueItems"):
         long({"items": {"enum": [0, 1, 2, 3]}, "maxItems": 159, "allOf": parts})
+
+
+def test_equal_values_that_are_written_differently_are_not_unique() -> None:
+    pair = [{"a": 1, "b": "1"}, {"b": "1", "a": 1.0}]
+    texts = texts_of({"type": "array", "uniqueItems": True, "items": {"enum": [1, 1.0, *pair]}})
+    assert texts.of("[1]", "[1.0]", "[1,1.0]") == "[1] [1.0]"
+    assert texts.holds([pair[1]])
+    assert not texts.holds(pair)
+    assert texts_of({"const": [1, 1.0], "uniqueItems": True}).start is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        ({"items": {"allOf": [{"const": [[]]}, {"$ref": "#"}]}}, "[]", "[[[]]]"),
+        ({"enum": [[[]], []], "items": {"$ref": "#"}}, "[[]]", "[[[]]]"),
+        ({"enum": [{"a": {}}, {}], "properties": {"a": {"$ref": "#"}}}, '{"a":{}}', '{"b":{}}'),
+        ({"oneOf": [{"const": [[]]}, {"items": {"$ref": "#"}, "type": "array"}]}, "[]", "[1]"),
+    ],
+)
+def test_listed_values_are_judged_by_a_schema_that_holds_itself(
+    schema: object, right: str, wrong: str
+) -> None:
+    assert texts_of(schema).of(right, wrong) == right
