@@ -24,9 +24,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
+from jsonschema.validators import validator_for
 
 from benchmarks.grammar_engines import Engine, LLGuidance, Plait, Schema
 from plait.runtime.errors import RequestError
@@ -127,8 +129,8 @@ class Bench:
         tally.num_tokens += len(ids)
 
 
-def _is_valid(schema: Schema, value: object) -> bool:
-    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+def _is_valid(schema: Schema, value: Any) -> bool:
+    kind = validator_for(schema, jsonschema.Draft202012Validator)
     return bool(kind(schema).is_valid(value))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from . import chars
 from .expr import ANY, Ranges
@@ -41,7 +40,11 @@ class Listed:
     """The rests of some texts."""
 
     rests: frozenset[str]
-    alphabet: ClassVar[Ranges | None] = None
+
+    @property
+    def alphabet(self) -> Ranges | None:
+        """Say that nothing is known of it."""
+        return None
 
     @property
     def is_accepting(self) -> bool:
@@ -60,7 +63,11 @@ class Unlisted:
     """All texts but the rests of some."""
 
     rests: frozenset[str]
-    alphabet: ClassVar[Ranges | None] = None
+
+    @property
+    def alphabet(self) -> Ranges | None:
+        """Say that nothing is known of it."""
+        return None
 
     @property
     def is_accepting(self) -> bool:

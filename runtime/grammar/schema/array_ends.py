@@ -13,7 +13,7 @@ from .shapes import ArrayShape, Plain
 if TYPE_CHECKING:
     from .possible import Possible
 
-MAX_UNIQUE = 256  # values of which an array can be kept free of doubles
+MAX_UNIQUE = 64  # values of which an array can be kept free of doubles: each is its own way on
 MAX_STATES = 20_000  # looked at for one array
 
 Counts: TypeAlias = tuple[int, ...]  # for each `contains`, how many items it has found

@@ -12,7 +12,7 @@ from .facts import TYPES, Goal, JsonType
 
 def possible_kinds(goal: Goal) -> tuple[JsonType, ...]:
     """Give the types that the keyword `type` leaves to a goal; most schemas name one."""
-    kinds = TYPES
+    kinds: tuple[JsonType, ...] = TYPES
     for schema, holds in goal:
         types = schema.keywords.get("type", "any")
         names = types if isinstance(types, list) else [types]

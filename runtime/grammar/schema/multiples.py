@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import ClassVar
 
 from ...errors import RequestError
 from ..expr import Ranges
@@ -132,7 +131,11 @@ class Place:
     low_side: int
     high_side: int
     has_zero: bool = False  # the digit before the point is 0: no other follows it
-    alphabet: ClassVar[Ranges | None] = ((46, 46), (48, 57))  # no place is a dead end
+
+    @property
+    def alphabet(self) -> Ranges | None:
+        """Give the digits and the point: with them no place is a dead end."""
+        return ((46, 46), (48, 57))
 
     @property
     def is_accepting(self) -> bool:

@@ -52,7 +52,7 @@ def values_of(family: Family) -> Strategy:
 def schemas(family: Family, depth: int) -> st.SearchStrategy[Schema]:
     """Give schemas whose keywords are mostly about one type."""
     leaves: list[Schema] = [True, False]
-    leaves += [{"type": name} for name in TYPES]
+    leaves.extend({"type": name} for name in TYPES)
     leaf = st.sampled_from(leaves) | keyword_of(_own(family, st.sampled_from(leaves)))
     if not depth:
         return leaf

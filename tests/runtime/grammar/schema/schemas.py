@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import jsonschema
 
@@ -79,6 +80,16 @@ def walked(texts: Texts, seed: int, num_tokens: int) -> str:
     The pool must be over VOCABULARY.
     """
     assert texts.start is not None
+    begun, rng = followed(texts, seed, num_tokens), random.Random(seed)
+    with texts.pool.using(Budget(TIMEOUT_S, 10**7)):
+        state = texts.pool.pushdown.advance(texts.start, begun)
+    assert state is not None
+    return (begun + sample(state, texts.pool, rng, 0)).decode()
+
+
+def followed(texts: Texts, seed: int, num_tokens: int) -> bytes:
+    """Follow random tokens for a while, or to the end; the pool must be over VOCABULARY."""
+    assert texts.start is not None
     rng = random.Random(seed)
     matcher = PooledGrammar(texts.pool, texts.start, 0).matcher()
     taken: list[int] = []
@@ -88,10 +99,7 @@ def walked(texts: Texts, seed: int, num_tokens: int) -> str:
             break
         taken.append(rng.choice(choices))
         assert matcher.accept(taken[-1]), "a mask holds a token that is not accepted"
-    with texts.pool.using(Budget(TIMEOUT_S, 10**7)):
-        state = texts.pool.pushdown.advance(texts.start, text_of(taken))
-    assert state is not None
-    return (text_of(taken) + sample(state, texts.pool, rng, 0)).decode()
+    return text_of(taken)
 
 
 def compact(value: object) -> str:
@@ -99,6 +107,6 @@ def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def is_valid(schema: object, value: object) -> bool:
+def is_valid(schema: Any, value: Any) -> bool:
     """Ask the library."""
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))

@@ -16,6 +16,8 @@ from ..tokens import BYTES, VOCABULARY
 from .random_schemas import values
 from .schemas import is_valid, texts_of, walked
 
+SLOW_TO_MAKE = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+
 POOL = Pool(BYTES)
 PERSON = {
     "type": "object",
@@ -38,7 +40,15 @@ def test_what_json_writes_with_blanks_is_accepted_if_enough_are_allowed(
     assert texts_of(PERSON).holds(VALUE)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+    ],
+)
 @given(values, st.integers(0, 3))
 def test_any_value_may_be_written_with_blanks(value: object, indent: int) -> None:
     texts = texts_of(True, SchemaOptions(max_blanks=12), POOL)

@@ -24,7 +24,16 @@ SCHEMAS = st.sampled_from(FAMILIES).flatmap(roots)
 SCHEMAS_AND_VALUES = st.sampled_from(FAMILIES).flatmap(
     lambda family: st.tuples(roots(family), st.lists(values_of(family), max_size=8))
 )
-often = settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+SLOW_TO_MAKE = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+often = settings(
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+    ],
+)
 
 
 def compiled(schema: object, pool: Pool | None = None, is_any_order: bool = True) -> Texts:
