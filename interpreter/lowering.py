@@ -51,6 +51,7 @@ def grammar_spec(op: Gen, stops: tuple[str, ...]) -> GrammarSpec | None:
         options = SchemaOptions(
             max_blanks=op.schema.whitespace,
             is_any_order=op.schema.order == "any",
+            registry=tuple((each.uri, each.source) for each in op.schema.registry),
             is_strict=op.schema.strict,
         )
         return GrammarSpec("json_schema", (op.schema.source,), stops, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ..lang.checked_ops import gen_of
@@ -44,6 +44,7 @@ class Grammar:
         strict: bool | None = None,
         whitespace: int | None = None,
         order: PropertyOrder | None = None,
+        registry: Mapping[str, object] | None = None,
     ) -> None:
         given = {"schema": schema, "regex": regex, "choices": choices, "lark": lark, "ebnf": ebnf}
         kinds = [kind for kind, value in given.items() if value is not None]
@@ -62,6 +63,7 @@ class Grammar:
                 strict=strict,
                 whitespace=whitespace,
                 order=order,
+                registry=registry,
             )
         except InvalidArgument as error:
             raise InvalidArgument(f"{place()}Grammar(): {error}") from None
@@ -88,7 +90,7 @@ class Grammar:
         reason = self._asked(lambda: leaves(self._grammar(), text))
         if reason or self._op.schema is None:
             return reason
-        return mismatch(self._op.schema.source, text)
+        return mismatch(self._op.schema, text)
 
     def sample(self, seed: int = 0, max_bytes: int = MAX_BYTES) -> str:
         """Give a random text, the same for the same seed. Raises: GrammarError."""
@@ -109,7 +111,7 @@ class Grammar:
         return f"Grammar({self.kind}={shown!r})"
 
     def _fault(self) -> str:
-        fault = None if self._op.schema is None else schema_fault(self._op.schema.source)
+        fault = None if self._op.schema is None else schema_fault(self._op.schema)
         return "" if fault is None else fault[1]
 
     def _spec(self) -> GrammarSpec:

@@ -37,7 +37,7 @@ class Screen:
                 if cause is not None:
                     return Failed(node.id, cause.code, cause.message, cause.origin)
         if isinstance(node.op, Gen) and node.op.schema is not None:
-            fault = schema_fault(node.op.schema.source)
+            fault = schema_fault(node.op.schema)
             if fault is not None:
                 code, reason = fault
                 return Failed(node.id, code, f"{spell(node.op)}: {reason}", node.id)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
 from ..lang.instances import load
-from ..lang.ops import JsonSchema
+from ..lang.ops import JsonSchema, SchemaDocument
 from ..lang.words import one_line, spell
 from .backend import Done
 
@@ -46,9 +46,9 @@ class Parsed:
                 raise copy from fault.__cause__
 
 
-def schema_fault(source: str) -> tuple[str, str] | None:
+def schema_fault(schema: JsonSchema) -> tuple[str, str] | None:
     """Say what is wrong with a schema, as code and reason; None if nothing is."""
-    return _checked(source)[1]
+    return _checked(schema.source, schema.registry)[1]
 
 
 def value_of(node: Node, schema: JsonSchema, done: Done) -> Parsed:
@@ -62,7 +62,7 @@ def value_of(node: Node, schema: JsonSchema, done: Done) -> Parsed:
         if meta.finish_reason == "length" and not text.endswith(("}", "]", '"', "e", "l")):
             reason = "the number may go on"
         else:
-            reason = mismatch(schema.source, text)
+            reason = mismatch(schema, text)
             value = value if reason or schema.hint is None else load(schema.hint, value, text)
             if not reason:
                 return Parsed(value)
@@ -124,9 +124,9 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def mismatch(source: str, text: str) -> str:
+def mismatch(schema: JsonSchema, text: str) -> str:
     """Say how a value, given as JSON, fails its schema, and where; nothing if it matches."""
-    validator, fault = _checked(source)
+    validator, fault = _checked(schema.source, schema.registry)
     if fault is not None or validator is None:
         return fault[1] if fault is not None else ""
     # As decimals: 0.3 is a multiple of 0.1, which doubles do not know.
@@ -141,23 +141,39 @@ def mismatch(source: str, text: str) -> str:
 
 
 @functools.lru_cache(NUM_SCHEMAS)
-def _checked(source: str) -> tuple[Validator | None, tuple[str, str] | None]:
+def _checked(
+    source: str, documents: tuple[SchemaDocument, ...]
+) -> tuple[Validator | None, tuple[str, str] | None]:
     """Give the validator of a schema, or code and reason of what is wrong with it."""
     from jsonschema.exceptions import SchemaError
     from jsonschema_specifications import REGISTRY
+    from referencing.jsonschema import specification_with
 
-    from ..runtime.grammar.schema.python_pattern import replace_patterns
-
+    field = "schema"
     try:
-        dialect = _dialect(json.loads(source))
-        exact = json.loads(source, parse_float=Decimal)
-        replace_patterns(exact)
-        return dialect(exact, registry=REGISTRY, format_checker=dialect.FORMAT_CHECKER), None
+        dialect, schema = _exact(source)
+        registry = REGISTRY
+        for document in documents:
+            field = f"registry[{document.uri!r}]"
+            its_dialect, contents = _exact(document.source)
+            specification = specification_with(its_dialect.ID_OF(its_dialect.META_SCHEMA))
+            registry = registry.with_resource(document.uri, specification.create_resource(contents))
+        return dialect(schema, registry=registry, format_checker=dialect.FORMAT_CHECKER), None
     except SchemaError as error:
         place = "/".join(("#", *map(str, error.absolute_path)))
-        return None, ("bad_grammar", f"schema: {place}: {error.message}")
+        return None, ("bad_grammar", f"{field}: {place}: {error.message}")
     except RecursionError:
         return None, ("grammar_budget", "grammar too large: the schema is nested too deeply")
+
+
+def _exact(source: str) -> tuple[Any, Any]:
+    """Give the dialect of a schema, and it with decimals and with patterns that Python reads."""
+    from ..runtime.grammar.schema.python_pattern import replace_patterns
+
+    dialect = _dialect(json.loads(source))
+    exact = json.loads(source, parse_float=Decimal)
+    replace_patterns(exact)
+    return dialect, exact
 
 
 def _dialect(schema: object) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Never, Protocol, TypeAlias
 
 from .checked_ops import gen_of, select_of
@@ -48,6 +48,7 @@ def gen(
     strict: bool | None = None,
     whitespace: int | None = None,
     order: PropertyOrder | None = None,
+    registry: Mapping[str, Schema] | None = None,
     seed: int | None = None,
     n: None = None,
     **unknown: Never,
@@ -82,6 +83,7 @@ def gen(
         strict: Refuse a schema of which something is only checked at the end.
         whitespace: The most blanks at each place where JSON allows them; 0 is compact.
         order: "listed" writes properties as the schema lists them, "any" lets the model choose.
+        registry: JSON Schemas by URI, for the `$ref`s of the schema: nothing is fetched.
         seed: Fixes the draws of this gen; else they follow from the run's seed and its place.
         n: Refused: to take several samples, fork.
         unknown: Refused, with the options that there are.
@@ -111,6 +113,7 @@ def gen(
             strict=strict,
             whitespace=whitespace,
             order=order,
+            registry=registry,
             seed=seed,
         )
         return Expr((op,))

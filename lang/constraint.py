@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeGuard, TypeVar, cast, get_args
 
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
-from .ops import GrammarFormat, GrammarText, JsonSchema, PropertyOrder
+from .ops import GrammarFormat, GrammarText, JsonSchema, PropertyOrder, SchemaDocument
 from .options import check_encodes, flag, text, whole, wrong
 from .standin import stop
 
@@ -23,7 +23,11 @@ _EBNF = re.compile(r"^[ \t]*<?[\w.-]+>?\s*::=", re.MULTILINE)
 
 
 def schema_of(
-    schema: object, strict: object = None, whitespace: object = None, order: object = None
+    schema: object,
+    strict: object = None,
+    whitespace: object = None,
+    order: object = None,
+    registry: object = None,
 ) -> JsonSchema:
     """Give the checked schema of a JSON Schema, a class or a type.
 
@@ -32,6 +36,7 @@ def schema_of(
     if isinstance(schema, JsonSchema):  # it came with a graph
         _check_source(schema.source)
         strict, whitespace, order = schema.strict, schema.whitespace, schema.order
+        registry = schema.registry
     known: PropertyOrder | None = _one_of(ORDERS, order)
     if order is not None and known is None:
         raise wrong("order", order, f"one of {', '.join(ORDERS)}")
@@ -44,6 +49,7 @@ def schema_of(
         strict=flag("strict", strict) or False,
         whitespace=whole("whitespace", whitespace, 0, "0, or the most blanks at a place") or 0,
         order=known or "listed",
+        registry=_registry(registry),
         hint=hint,
     )
 
@@ -69,34 +75,54 @@ def _one_of(options: tuple[T, ...], value: object) -> T | None:
     return next((option for option in options if option == value), None)
 
 
-def _read(schema: object) -> tuple[str, object]:
+def _read(schema: object, field: str = "schema") -> tuple[str, object]:
     """Give a schema as JSON, and the type that its value becomes (None: what JSON gives)."""
-    stop(schema, "the option schema needs the value")
+    stop(schema, f"the option {field} needs the value")
     if isinstance(schema, bool):
         return json.dumps(schema), None
     if isinstance(schema, Mapping):
-        return _dumped(cast("Mapping[Any, object]", schema)), None
+        return _dumped(cast("Mapping[Any, object]", schema), field), None
     if isinstance(schema, str):
         allowed = "a dict, not text (json.loads gives it), or a class or type"
-        raise wrong("schema", schema, allowed)
+        raise wrong(field, schema, allowed)
     if describes_values(schema):
-        return _dumped(schema_of_hint(schema)), schema
+        return _dumped(schema_of_hint(schema), field), schema
     allowed = (
         "a JSON Schema as a dict, a pydantic model class, a dataclass, a TypedDict, or a type made "
         "of str, int, float, bool, None, Literal, Enum, Optional, list, tuple and dict"
     )
-    raise wrong("schema", schema, allowed)
+    raise wrong(field, schema, allowed)
 
 
-def _dumped(schema: Mapping[Any, object]) -> str:
+def _registry(registry: object) -> tuple[SchemaDocument, ...]:
+    """Give the schemas that a reference may name, by URI."""
+    stop(registry, "the option registry needs the value")
+    if registry is None:
+        return ()
+    if isinstance(registry, tuple):  # it came with a graph
+        documents = cast("tuple[SchemaDocument, ...]", registry)
+        for document in documents:
+            _check_source(document.source, f"registry[{document.uri!r}]")
+        return documents
+    if not isinstance(registry, Mapping):
+        raise wrong("registry", registry, "a dict of JSON Schemas by URI")
+    found: list[SchemaDocument] = []
+    for uri, schema in cast("Mapping[object, object]", registry).items():
+        if not isinstance(uri, str):
+            raise wrong("registry", registry, "a dict whose keys are URIs")
+        found.append(SchemaDocument(text("registry", uri), _read(schema, f"registry[{uri!r}]")[0]))
+    return tuple(found)
+
+
+def _dumped(schema: Mapping[Any, object], field: str) -> str:
     try:
         _check_keys(schema)
         source = json.dumps(schema, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"schema: it is not JSON: {error}") from None
+        raise InvalidArgument(f"{field}: it is not JSON: {error}") from None
     except RecursionError:
-        raise InvalidArgument("schema: it is nested too deeply, or holds itself") from None
-    check_encodes(source, "schema")
+        raise InvalidArgument(f"{field}: it is nested too deeply, or holds itself") from None
+    check_encodes(source, field)
     return source
 
 
@@ -116,16 +142,16 @@ def _is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
     return isinstance(value, list | tuple)
 
 
-def _check_source(source: str) -> None:
-    text("schema", source)
+def _check_source(source: str, field: str = "schema") -> None:
+    text(field, source)
     try:
         value: object = json.loads(source, parse_constant=_refuse_constant)
     except ValueError as error:
-        raise InvalidArgument(f"schema: it is not JSON: {error}") from None
+        raise InvalidArgument(f"{field}: it is not JSON: {error}") from None
     except RecursionError:
-        raise InvalidArgument("schema: it is nested too deeply") from None
+        raise InvalidArgument(f"{field}: it is nested too deeply") from None
     if not isinstance(value, dict | bool):
-        raise InvalidArgument("schema: a JSON Schema is an object, true or false")
+        raise InvalidArgument(f"{field}: a JSON Schema is an object, true or false")
 
 
 def _refuse_constant(constant: str) -> NoReturn:

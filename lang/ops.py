@@ -75,18 +75,28 @@ GrammarFormat: TypeAlias = Literal["lark", "ebnf"]
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaDocument:
+    """A JSON Schema that others may name by its URI; `source` is it as compact JSON."""
+
+    uri: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class JsonSchema:
     """The output is JSON of a value that matches a schema; the value is read from it.
 
     `source` is the schema as compact JSON, its properties in the author's order. `whitespace`
-    bounds the blanks at each place where JSON allows them. `hint` is the Python type that the
-    value becomes; it stays in the process, and counts for nothing else.
+    bounds the blanks at each place where JSON allows them. `registry` has what a `$ref` may
+    name beside the schema's own parts. `hint` is the Python type that the value becomes; it
+    stays in the process, and counts for nothing else.
     """
 
     source: str
     strict: bool = False
     whitespace: int = 0
     order: PropertyOrder = "listed"
+    registry: tuple[SchemaDocument, ...] = ()
     hint: object = field(default=None, compare=False, repr=False, metadata={"is_local": True})
 
 

@@ -13,7 +13,8 @@ from .standin import stop
 
 GEN_OPTIONS = (
     *(field.name for field in fields(Sampling)),
-    *("regex", "choices", "schema", "grammar", "strict", "whitespace", "order", "seed"),
+    *("regex", "choices", "schema", "grammar", "strict", "whitespace", "order"),
+    *("registry", "seed"),
 )
 MAX_INT = 2**63 - 1  # what a message to the runtime can carry
 _WIDTH = 200  # characters of a value that a message shows

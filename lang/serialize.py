@@ -26,6 +26,7 @@ from .ops import (
     RoleBegin,
     RoleEnd,
     Sampling,
+    SchemaDocument,
     Select,
     Text,
     Value,
@@ -45,7 +46,7 @@ _KINDS: Mapping[str, type[Op]] = {
 _KIND_OF = {kind: name for name, kind in _KINDS.items()}
 
 _RECORDS = (
-    *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, GrammarText),
+    *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, SchemaDocument, GrammarText),
     *_KINDS.values(),
 )
 _FIELDS: Mapping[type, Mapping[str, Field[object]]] = {

@@ -155,6 +155,39 @@ def test_enums_and_literals_come_back_as_what_they_are() -> None:
     assert value_of(lambda prompt: "true", schema=Literal["a", True, 2]) is True
 
 
+# References
+
+
+PAIR = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+REGISTRY = {"http://a.org/pair": PAIR}
+
+
+def test_a_reference_is_found_in_the_registry() -> None:
+    schema = {"$ref": "http://a.org/pair"}
+    value = value_of(lambda prompt: "[1,2]", schema=schema, registry=REGISTRY)
+    assert value == [1, 2]
+    assert Grammar(schema=schema, registry=REGISTRY).explain().checked == (
+        ("#/uniqueItems", "that no two items are equal is validated at the end"),
+    )
+
+
+def test_what_a_registered_schema_checks_is_checked() -> None:
+    schema = {"$ref": "http://a.org/pair"}
+    with pytest.raises(plait.Invalid, match="non-unique"):
+        value_of(lambda prompt: "[1,1]", schema=schema, registry=REGISTRY)
+
+
+def test_a_registered_schema_that_is_none_is_refused_by_its_uri() -> None:
+    registry = {"http://a.org/bad": {"type": "text"}}
+    with pytest.raises(GrammarError, match=r"registry\['http://a.org/bad'\]: #/type: 'text'"):
+        value_of(lambda prompt: "1", schema={}, registry=registry)
+
+
+def test_what_the_registry_lacks_is_not_fetched() -> None:
+    with pytest.raises(GrammarError, match=r"cannot resolve 'http://a.org/x'.*into registry="):
+        value_of(lambda prompt: "1", schema={"$ref": "http://a.org/x"})
+
+
 def test_choices_are_taken_literally() -> None:
     choices = ["a.b*(c)[", 'q"\\', "é", "\n", "ab", "abc"]
     for choice in choices:

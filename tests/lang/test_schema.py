@@ -10,7 +10,7 @@ import pytest
 
 from plait import gen
 from plait.lang.errors import GraphError, InvalidArgument
-from plait.lang.ops import Gen, GrammarText, JsonSchema
+from plait.lang.ops import Gen, GrammarText, JsonSchema, SchemaDocument
 from plait.lang.program import Program
 from plait.lang.serialize import dumps, loads
 from plait.lang.show import to_text
@@ -50,6 +50,36 @@ def test_a_class_is_kept_beside_its_schema() -> None:
 def test_the_options_of_a_schema_are_kept() -> None:
     schema = op_of("x", {}, strict=True, whitespace=2, order="any").schema
     assert schema == JsonSchema("{}", strict=True, whitespace=2, order="any")
+
+
+def test_a_registry_is_kept_as_json_and_travels_with_the_graph() -> None:
+    registry = {"http://a.org/n": {"type": "null"}, "http://a.org/t": True}
+    schema = op_of("x", {"$ref": "http://a.org/n"}, registry=registry).schema
+    documents = (
+        SchemaDocument("http://a.org/n", '{"type":"null"}'),
+        SchemaDocument("http://a.org/t", "true"),
+    )
+    assert schema == JsonSchema('{"$ref":"http://a.org/n"}', registry=documents)
+
+    def referring(s: State) -> None:
+        s += gen("x", {}, registry=registry)
+
+    graph = Program(referring).trace()
+    assert loads(dumps(graph)) == graph
+
+
+@pytest.mark.parametrize(
+    ("registry", "reason"),
+    [
+        ("http://a.org/n", "registry must be a dict of JSON Schemas by URI"),
+        ({1: {}}, "registry must be a dict whose keys are URIs"),
+        ({"u": "text"}, r"registry\['u'\] must be a dict, not text"),
+        ({"u": {"const": float("nan")}}, r"registry\['u'\]: it is not JSON"),
+    ],
+)
+def test_a_registry_without_meaning_is_refused(registry: Any, reason: str) -> None:
+    with pytest.raises(InvalidArgument, match=reason):
+        gen("x", {}, registry=registry)
 
 
 @pytest.mark.parametrize(

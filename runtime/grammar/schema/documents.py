@@ -119,7 +119,7 @@ class Documents:
         target = self._find(uri) or self._find_dialect(uri)
         if target is None:
             hint = (
-                "nothing is fetched, so put it under $defs"
+                "nothing is fetched, so put it under $defs or into registry="
                 if urldefrag(reference)[0]
                 else "there is no such place"
             )
