@@ -74,6 +74,30 @@ def texts_of(
     return Texts(pool, start, checked)
 
 
+def texts(schema: object, **options: Any) -> Texts:
+    """Compile a schema with some options."""
+    return texts_of(schema, SchemaOptions(**options))
+
+
+def closed(properties: dict[str, object], *required: str) -> dict[str, object]:
+    """Give objects of some properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def kept(schema: object, right: list[str], wrong: list[str]) -> None:
+    """Check texts; what is JSON among them also against the library."""
+    found = texts(schema)
+    assert [text for text in right if not found.accepts(text)] == []
+    assert [text for text in wrong if found.accepts(text)] == []
+    for text in right:
+        assert is_valid(schema, json.loads(text))
+
+
 def walked(texts: Texts, seed: int, num_tokens: int) -> str:
     """Follow random tokens for a while, then a short way to the end: there always is one.
 

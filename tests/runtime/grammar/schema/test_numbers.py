@@ -269,9 +269,8 @@ def test_a_big_step_needs_few_states() -> None:
 @pytest.mark.parametrize("step", ["1", "2", "1.5", "0.25"])
 def test_numbers_that_are_no_multiples_need_few_states(step: str) -> None:
     words = Words()
-    found = number_language(
-        NumberBounds(non_multiples=frozenset((Decimal(step),))), words.languages
-    )
+    bounds = NumberBounds(non_multiples=frozenset((Decimal(step),)))
+    found = number_language(bounds, words.languages)
     assert words.holds(found, "99999999999999999999.123")
     assert not words.holds(found, "12.0000000000000000000")
     assert len(words.languages) < 5000
@@ -280,12 +279,8 @@ def test_numbers_that_are_no_multiples_need_few_states(step: str) -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("1", "1"),
-        ("1.0", "1.0"),
-        ("-2.50", "-2.5"),
-        ("1E+16", "1e+16"),
-        ("1E-7", "1e-07"),
-        ("0", "0"),
+        *(("0", "0"), ("1", "1"), ("1.0", "1.0"), ("-2.50", "-2.5")),
+        *(("1E+16", "1e+16"), ("1E-7", "1e-07")),
     ],
 )
 def test_a_value_is_spelt_as_json_writes_it(source: str, text: str) -> None:
