@@ -119,6 +119,11 @@ class EngineConfig:
     dtype: Literal["float32", "bfloat16"] = _option(
         "float32", str, "numbers that the model computes in", choices=("float32", "bfloat16")
     )
+    exact: bool = _option(
+        False,
+        bool,
+        "keep activations and KV in fp32 where the CPU's own kernels would shorten them",
+    )
     device: str = _option(
         "cpu",
         str,

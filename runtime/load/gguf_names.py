@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import ModelLoadError
-from .quants import Floats
+
+T = TypeVar("T", bound=np.generic)
 
 # architecture in the file -> (Hugging Face's class, its model_type)
 ARCHITECTURES: Final = {
@@ -62,7 +64,7 @@ def is_permuted(architecture: str, name: str) -> bool:
     return architecture in _PERMUTED and match is not None and match[2] in ("attn_q", "attn_k")
 
 
-def unpermute(rows: Floats, num_heads: int) -> Floats:
+def unpermute(rows: npt.NDArray[T], num_heads: int) -> npt.NDArray[T]:
     """Put the rows of a q or k projection back into Hugging Face's order.
 
     The converter turns each head's rows (first half, second half) into pairs; this is the

@@ -77,8 +77,10 @@ def _q8_0(blocks: Bytes) -> Floats:
     return out
 
 
+F32 = 0  # GGML's number
+
 _FORMATS = {
-    0: Format("F32", 1, 4, _f32),
+    F32: Format("F32", 1, 4, _f32),
     1: Format("F16", 1, 2, _f16),
     2: Format("Q4_0", 32, 18, _q4_0),
     3: Format("Q4_1", 32, 20, _q4_1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from ..errors import ModelLoadError
+from .blocks import Blocks, blocks_of
 from .json_file import read_json
 
 _WHOLE = "model.safetensors"
@@ -54,6 +55,10 @@ class SafetensorsWeights:
         except SafetensorError as e:
             raise ModelLoadError(f"{path}: tensor {name} cannot be read: {e}") from e
         return value.to(torch.float32, copy=True)
+
+    def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
+        """Give a matrix as fp32."""
+        return blocks_of(self.tensor(name))
 
     def close(self) -> None:
         """Nothing to let go: a shard is open only while a tensor is read."""

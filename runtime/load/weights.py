@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 import torch
 
 from ..errors import ModelLoadError
+from .blocks import Blocks, blocks_of
 from .gguf import GgufFile
 from .gguf_config import read_config
 from .gguf_names import ROPE_FACTORS, hugging_face_name, is_permuted, unpermute
@@ -41,6 +42,10 @@ class Weights(Protocol):
 
     def tensor(self, name: str) -> torch.Tensor:
         """Give a tensor as fp32, a fresh copy."""
+        ...
+
+    def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
+        """Give a matrix without decoding it if its format is one of `kinds`, else as fp32."""
         ...
 
     def close(self) -> None:
@@ -87,6 +92,20 @@ class GgufWeights:
         if is_permuted(self._architecture, inner):
             values = unpermute(values, self._num_heads(inner, len(values)))
         return torch.from_numpy(values)
+
+    def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
+        """Give a matrix without decoding it if its format is one of `kinds`, else as fp32.
+
+        Raises: ModelLoadError if the file has no such tensor.
+        """
+        inner = self._names.get(name)
+        if inner is None or self._file.tensors[inner].kind not in kinds:
+            return blocks_of(self.tensor(name))
+        record = self._file.tensors[inner]
+        raw = self._file.raw(inner).reshape(record.shape[0], -1)
+        if is_permuted(self._architecture, inner):
+            raw = unpermute(raw, self._num_heads(inner, len(raw)))
+        return Blocks(record.kind, raw, record.shape)
 
     def _num_heads(self, inner: str, num_rows: int) -> int:
         head_dim = self.config["head_dim"]

@@ -88,7 +88,7 @@ class Checkpoint:
         self._source = source
         self._dtype = dtype
         self._device = device
-        _account(self._shapes, source.names(), config.is_tied)
+        account(self._shapes, source.names(), config.is_tied)
 
     def read(self, name: str) -> Tensor:
         """Give one tensor, on the device and in the dtype of the model."""
@@ -122,7 +122,8 @@ class Checkpoint:
         return tensor
 
 
-def _account(shapes: Mapping[str, Shape], names: Sequence[str], is_tied: bool) -> None:
+def account(shapes: Mapping[str, Shape], names: Sequence[str], is_tied: bool) -> None:
+    """Check that a file has the tensors of a model and no others. Raises: ModelLoadError."""
     found = set(names)
     if missing := [name for name in shapes if name not in found]:
         raise ModelLoadError(

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import torch
 
+from ...kernels.native import load_library
 from ..config import EngineConfig
 from ..errors import ModelLoadError
-from ..load.weights import opened
-from .config import read_config
-from .interface import Model, Tokenizer
+from ..load.weights import Weights, opened
+from .config import ModelConfig, read_config
+from .interface import Model, Runner, Tokenizer
 from .llama import read_llama
+from .native import NativeRunner
+from .native_weights import is_native, read_native
 from .runner import TorchRunner, choose_context
 from .tokenizer import load_tokenizer
 
@@ -31,11 +34,21 @@ def load_model(path: Path, config: EngineConfig) -> Model:
             shape = read_config(weights.config)
             _check_vocabulary(tokenizer, shape.vocab_size)
             choose_context(shape, config)  # refuses before the weights are read
-            llama = read_llama(shape, weights, _DTYPES[config.dtype], device)
+            runner = _runner(shape, weights, config, device)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
-        digest = _digest(weights.digest, tokenizer.digest, config.dtype)
-    return Model(path.name, digest, tokenizer, TorchRunner(llama, config))
+        digest = _digest(weights.digest, tokenizer.digest, config.dtype, str(config.exact))
+    return Model(path.name, digest, tokenizer, runner)
+
+
+def _runner(
+    shape: ModelConfig, weights: Weights, config: EngineConfig, device: torch.device
+) -> Runner:
+    """Give the fastest runner for a model on a device."""
+    library = load_library() if device.type == "cpu" and config.dtype == "float32" else None
+    if library is not None and is_native(shape):
+        return NativeRunner(read_native(shape, weights, library), library, config)
+    return TorchRunner(read_llama(shape, weights, _DTYPES[config.dtype], device), config)
 
 
 def _device(name: str) -> torch.device:

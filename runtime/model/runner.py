@@ -39,15 +39,15 @@ class TorchRunner:
         self._dtype = model.embedding.dtype
         self._device = model.embedding.device
         self._block_size = config.block_size
-        max_context = choose_context(model.config, config)
-        shape = _pool_shape(model.config, config, max_context, self._dtype)
-        self._cache = KVCache(shape, self._dtype, self._device)
-        self._limits = ModelLimits(
-            max_context=max_context,
-            num_blocks=shape.num_blocks,
-            block_size=shape.block_size,
-            logits_width=model.config.vocab_size,
+        self._limits = limits_of(model.config, config, self._dtype.itemsize)
+        shape = KVShape(
+            model.config.num_layers,
+            self._limits.num_blocks,
+            config.block_size,
+            model.config.num_kv_heads,
+            model.config.head_dim,
         )
+        self._cache = KVCache(shape, self._dtype, self._device)
         if config.num_threads is not None:
             torch.set_num_threads(config.num_threads)
         elif "OMP_NUM_THREADS" not in os.environ:
@@ -115,9 +115,9 @@ def choose_context(model: ModelConfig, config: EngineConfig) -> int:
     return longest
 
 
-def _pool_shape(
-    model: ModelConfig, config: EngineConfig, max_context: int, dtype: torch.dtype
-) -> KVShape:
+def limits_of(model: ModelConfig, config: EngineConfig, value_bytes: int) -> ModelLimits:
+    """Size the KV pool, in which a number takes `value_bytes`. Raises: ModelLoadError."""
+    max_context = choose_context(model, config)
     one = KVShape(model.num_layers, 1, config.block_size, model.num_kv_heads, model.head_dim)
     num_tokens = config.kv_cache_tokens
     if num_tokens is None:
@@ -125,13 +125,15 @@ def _pool_shape(
         free = _free_bytes(torch.device(config.device))
         if free is not None:
             share = int(free * DEFAULT_MEMORY_SHARE)
-            affordable = share // (one.values_per_token * dtype.itemsize)
+            affordable = share // (one.values_per_token * value_bytes)
             num_tokens = max(config.block_size, min(num_tokens, affordable))
     if num_tokens < 1:
         raise ModelLoadError(f"kv_cache_tokens={num_tokens}: the pool needs room for one block")
-    num_blocks = -(-num_tokens // config.block_size)
-    return KVShape(
-        model.num_layers, num_blocks, config.block_size, model.num_kv_heads, model.head_dim
+    return ModelLimits(
+        max_context=max_context,
+        num_blocks=-(-num_tokens // config.block_size),
+        block_size=config.block_size,
+        logits_width=model.vocab_size,
     )
 
 

@@ -1,0 +1,23 @@
+"""A whole forward pass in C++, for CPUs: packed weights, a tiled KV cache, one call a step.
+
+Optional: `load_library` gives None where plait was installed without a compiler.
+"""
+
+from __future__ import annotations
+
+from .cache import TiledCache
+from .groups import Groups, Reader, plan_groups
+from .library import Library, load_library
+from .packed import FORMATS, Packed, pack
+
+__all__ = [
+    "FORMATS",
+    "Groups",
+    "Library",
+    "Packed",
+    "Reader",
+    "TiledCache",
+    "load_library",
+    "pack",
+    "plan_groups",
+]

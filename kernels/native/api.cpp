@@ -1,0 +1,86 @@
+// What Python calls, through ctypes. Every function is safe to call from any thread; steps take turns.
+#include <cstdlib>
+#include <cstring>
+
+#include "isa.h"
+#include "pack.h"
+
+#if defined(_WIN32)
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+namespace plait {
+
+static const Isa* best() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return &kAvx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kAvx2;
+#endif
+    return &kPortable;
+}
+
+static const Isa*& chosen() {
+    static const Isa* isa = best();
+    return isa;
+}
+
+static Pool& pool() {
+    static Pool& pool = *new Pool;  // never destroyed: its threads may run until the process ends
+    return pool;
+}
+
+EXPORT int32_t plait_version() { return kVersion; }
+
+EXPORT const char* plait_isa() { return chosen()->name; }
+
+// Takes another kind of processor, for tests; 0 if this machine is not of that kind.
+EXPORT int32_t plait_choose(const char* name) {
+    const Isa* fastest = best();
+    const Isa* all[] = {
+#if defined(__x86_64__)
+        &kAvx512, &kAvx2,
+#endif
+        &kPortable};
+    bool is_able = false;
+    for (const Isa* isa : all) {
+        is_able = is_able || isa == fastest;
+        if (is_able && std::strcmp(isa->name, name) == 0) return chosen() = isa, 1;
+    }
+    return 0;
+}
+
+EXPORT void plait_threads(int32_t num_threads) {
+    if (num_threads != pool().num_threads()) pool().resize(num_threads);
+}
+
+EXPORT int64_t plait_packed_bytes(int32_t kind, int64_t rows, int64_t cols) {
+    return num_tiles(rows) * tile_bytes(kind, cols);
+}
+
+EXPORT int32_t plait_pack(int32_t ggml, const uint8_t* raw, int64_t begin, int64_t end, int64_t cols, uint8_t* tiles) {
+    return pack(ggml, raw, begin, end, cols, uint8_t(chosen()->q8_offset), tiles);
+}
+
+EXPORT void* plait_make_buffers() { return chosen()->make_buffers(); }
+
+EXPORT void plait_drop_buffers(void* buffers) { chosen()->drop_buffers(buffers); }
+
+EXPORT void plait_step(const Model* model, const Cache* cache, const Batch* batch, void* buffers, float* logits) {
+    chosen()->step(*model, *cache, *batch, buffers, pool(), logits);
+}
+
+EXPORT void plait_linear(const Linear* linear, const float* x, int64_t rows, int32_t is_exact, float* out) {
+    chosen()->linear(*linear, x, rows, is_exact != 0, pool(), out);
+}
+
+EXPORT void plait_attention(const Model* model, const Cache* cache, const Batch* batch, int32_t layer, const float* qkv,
+                            float* out) {
+    chosen()->attention(*model, *cache, *batch, layer, qkv, pool(), out);
+}
+
+}  // namespace plait

@@ -1,0 +1,76 @@
+// Compiled once for each kind of processor, with PLAIT_ISA its name and the compiler's flags for it.
+#include "isa.h"
+
+#include "step.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+namespace plait {
+namespace PLAIT_ISA {
+
+static void step(const Model& model, const Cache& cache, const Batch& batch, void* buffers, Pool& pool, float* logits) {
+    auto& room = *static_cast<Buffers*>(buffers);
+    auto run = [&](auto tiles) {
+        Step<decltype(tiles)> one(model, cache, batch, room, pool, logits);
+        pool.run([&](int id) { one.run(Thread{id}); });
+    };
+    if (cache.is_bf16) run(Bf16Tiles{});
+    else run(Fp32Tiles{});
+}
+
+static void linear(const Linear& linear, const float* x, int64_t rows, bool is_exact, Pool& pool, float* out) {
+    Room room;
+    const Activations activations = room.get(rows, linear.cols, is_exact);
+    for (int64_t row = 0; row < rows; ++row) set_row(activations, row, x + row * linear.cols);
+    Counters counters(1);
+    pool.run([&](int) {
+        counters.each(0, num_tiles(linear.rows), kTilesAtOnce, [&](int64_t tile) {
+            multiply(linear, tile, activations, 0, rows, [&](int64_t row, F16x sums) {
+                const int64_t first = tile * kTile;
+                for (int i = 0; i < kTile && first + i < linear.rows; ++i) out[row * linear.rows + first + i] = sums[i];
+            });
+        });
+    });
+}
+
+template <class Tiles>
+static void attend(const Model& model, const Cache& cache, const Batch& batch, int layer, const float* qkv, Pool& pool,
+                   float* out) {
+    const Attention<Tiles> attention(model, cache, batch, layer);
+    const int dim = model.head_dim, width = model.num_heads * dim, kv_width = model.num_kv_heads * dim;
+    const int64_t stride = width + 2 * kv_width;
+    for (int row = 0; row < batch.num_tokens; ++row)
+        for (int head = 0; head < model.num_kv_heads; ++head) {
+            const float* k = qkv + row * stride + width + head * dim;
+            const int64_t slot = batch.slots[row];
+            Tiles::put(attention.k(slot, head), attention.v(slot, head), dim, int(slot % kTile), k, k + kv_width);
+        }
+    for (int i = 0; i < batch.num_copies; ++i) attention.copy(batch.copy_from[i], batch.copy_to[i]);
+    std::vector<AttentionRoom> rooms(pool.num_threads());
+    Counters counters(1);
+    pool.run([&](int id) {
+        counters.each(0, int64_t(batch.num_groups) * model.num_kv_heads, 1, [&](int64_t i) {
+            const int group = int(i / model.num_kv_heads), head = int(i % model.num_kv_heads);
+            attention.run(group, head, qkv, stride, out, width, rooms[id]);
+        });
+    });
+}
+
+static void attention(const Model& model, const Cache& cache, const Batch& batch, int layer, const float* qkv,
+                      Pool& pool, float* out) {
+    if (cache.is_bf16) attend<Bf16Tiles>(model, cache, batch, layer, qkv, pool, out);
+    else attend<Fp32Tiles>(model, cache, batch, layer, qkv, pool, out);
+}
+
+static void* make_buffers() { return new Buffers; }
+static void drop_buffers(void* buffers) { delete static_cast<Buffers*>(buffers); }
+
+}  // namespace PLAIT_ISA
+
+extern const Isa PLAIT_TABLE = {
+    TEXT(PLAIT_ISA), PLAIT_ISA::kQ8Offset, PLAIT_ISA::make_buffers, PLAIT_ISA::drop_buffers,
+    PLAIT_ISA::step, PLAIT_ISA::linear,    PLAIT_ISA::attention,
+};
+
+}  // namespace plait

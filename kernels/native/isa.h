@@ -1,0 +1,25 @@
+// What isa.cpp gives for one kind of processor.
+#pragma once
+
+#include "abi.h"
+#include "pool.h"
+
+namespace plait {
+
+struct Isa {
+    const char* name;
+    int q8_offset;
+    void* (*make_buffers)();
+    void (*drop_buffers)(void*);
+    void (*step)(const Model&, const Cache&, const Batch&, void* buffers, Pool&, float* logits);
+    void (*linear)(const Linear&, const float* x, int64_t rows, bool is_exact, Pool&, float* out);
+    // Puts K and V into the cache, makes the copies, then attends: `qkv` [T, H + 2 KVH, D].
+    void (*attention)(const Model&, const Cache&, const Batch&, int layer, const float* qkv, Pool&, float* out);
+};
+
+#if defined(__x86_64__)
+extern const Isa kAvx512, kAvx2;
+#endif
+extern const Isa kPortable;
+
+}  // namespace plait

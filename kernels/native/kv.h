@@ -1,0 +1,112 @@
+// Tiles of 16 tokens in the cache: how a token goes in, and how queries and weights meet them.
+#pragma once
+
+#include "abi.h"
+#include "vec.h"
+
+namespace plait {
+namespace PLAIT_ISA {
+
+// fp32: K [D][16], V [16][D].
+struct Fp32Tiles {
+    static constexpr int kBytes = 4;
+    static constexpr bool kIsSplit = false;  // queries and weights are plain fp32
+    struct Pair {
+        F16x first, second;
+    };
+
+    static INLINE Pair keys(const uint8_t* tile, int i) {
+        return {load<F16x>(tile + 128 * i), load<F16x>(tile + 128 * i + 64)};
+    }
+    static INLINE Pair values(const uint8_t* tile, int dim, int j, int d) {
+        const float* row = (const float*)tile + 2 * j * dim + d;
+        return {load<F16x>(row), load<F16x>(row + dim)};
+    }
+    static INLINE void put(uint8_t* k, uint8_t* v, int dim, int lane, const float* from_k, const float* from_v) {
+        for (int d = 0; d < dim; ++d) ((float*)k)[16 * d + lane] = from_k[d];
+        std::memcpy((float*)v + lane * dim, from_v, dim * sizeof(float));
+    }
+    static INLINE void get(const uint8_t* k, const uint8_t* v, int dim, int lane, float* to_k, float* to_v) {
+        for (int d = 0; d < dim; ++d) to_k[d] = ((const float*)k)[16 * d + lane];
+        std::memcpy(to_v, (const float*)v + lane * dim, dim * sizeof(float));
+    }
+};
+
+// bf16, in pairs: K [D / 2][16][2], V [8][D][2].
+struct Bf16Tiles {
+    static constexpr int kBytes = 2;
+#if defined(__AVX512BF16__)
+    static constexpr bool kIsSplit = true;  // queries and weights are two bf16 each, high and low
+    struct Pair {
+        __m512bh both;
+    };
+    static INLINE Pair keys(const uint8_t* tile, int i) { return {load<__m512bh>(tile + 64 * i)}; }
+    static INLINE Pair values(const uint8_t* tile, int dim, int j, int d) {
+        return {load<__m512bh>(tile + 4 * (j * dim + d))};
+    }
+#else
+    static constexpr bool kIsSplit = false;
+    struct Pair {
+        F16x first, second;
+    };
+    static INLINE Pair pair(const uint8_t* p) {
+        const U16x both = load<U16x>(p);
+        const U16x first = both << 16, second = both & 0xffff0000u;
+        return {load<F16x>(&first), load<F16x>(&second)};
+    }
+    static INLINE Pair keys(const uint8_t* tile, int i) { return pair(tile + 64 * i); }
+    static INLINE Pair values(const uint8_t* tile, int dim, int j, int d) { return pair(tile + 4 * (j * dim + d)); }
+#endif
+    static INLINE uint16_t* key(uint8_t* k, int d, int lane) { return (uint16_t*)k + 32 * (d / 2) + 2 * lane + d % 2; }
+    static INLINE uint16_t* value(uint8_t* v, int dim, int d, int lane) {
+        return (uint16_t*)v + 2 * (lane / 2 * dim + d) + lane % 2;
+    }
+    static INLINE void put(uint8_t* k, uint8_t* v, int dim, int lane, const float* from_k, const float* from_v) {
+        for (int d = 0; d < dim; ++d) {
+            *key(k, d, lane) = to_bf16(from_k[d]);
+            *value(v, dim, d, lane) = to_bf16(from_v[d]);
+        }
+    }
+    static INLINE void get(const uint8_t* k, const uint8_t* v, int dim, int lane, float* to_k, float* to_v) {
+        for (int d = 0; d < dim; ++d) {
+            to_k[d] = from_bf16(*key((uint8_t*)k, d, lane));
+            to_v[d] = from_bf16(*value((uint8_t*)v, dim, d, lane));
+        }
+    }
+};
+
+// Numbers that meet a Pair two at a time: fp32, or bf16 in a high and a low part, which together
+// keep 16 bits of each number.
+template <class Tiles>
+struct Split {
+    const float* plain;
+    const uint32_t* high;
+    const uint32_t* low;
+
+    static INLINE F16x add(F16x sum, typename Tiles::Pair with, Split x, int64_t i) {
+#if defined(__AVX512BF16__)
+        if constexpr (Tiles::kIsSplit) {
+            const __m512 high = _mm512_dpbf16_ps((__m512)sum, with.both, (__m512bh)_mm512_set1_epi32(int(x.high[i])));
+            return (F16x)_mm512_dpbf16_ps(high, with.both, (__m512bh)_mm512_set1_epi32(int(x.low[i])));
+        } else
+#endif
+            return sum + with.first * x.plain[2 * i] + with.second * x.plain[2 * i + 1];
+    }
+
+    // Fills `high` and `low` [n / 2] of `plain` [n].
+    static INLINE void fill(const float* plain, int n, uint32_t* high, uint32_t* low) {
+#if defined(__AVX512BF16__)
+        for (int i = 0; i < n; i += 16) {
+            const F16x x = load<F16x>(plain + i);
+            const __m256bh rounded = _mm512_cvtneps_pbh((__m512)x);
+            store(high + i / 2, rounded);
+            store(low + i / 2, _mm512_cvtneps_pbh((__m512)(x - bf16s(&rounded))));
+        }
+#else
+        (void)plain, (void)n, (void)high, (void)low;  // never called: nothing is split there
+#endif
+    }
+};
+
+}  // namespace PLAIT_ISA
+}  // namespace plait

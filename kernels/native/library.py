@@ -1,0 +1,89 @@
+"""Find and load the compiled kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_void_p
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from . import abi
+
+CHOICE = "PLAIT_NATIVE"  # off, or one of the kinds of processor: portable, avx2, avx512
+_NAME = "_native"
+
+_PROTOTYPES = {
+    "plait_version": (c_int32, ()),
+    "plait_isa": (c_char_p, ()),
+    "plait_choose": (c_int32, (c_char_p,)),
+    "plait_threads": (None, (c_int32,)),
+    "plait_packed_bytes": (c_int64, (c_int32, c_int64, c_int64)),
+    "plait_pack": (c_int32, (c_int32, c_void_p, c_int64, c_int64, c_int64, c_void_p)),
+    "plait_make_buffers": (c_void_p, ()),
+    "plait_drop_buffers": (None, (c_void_p,)),
+    "plait_linear": (None, (POINTER(abi.Linear), c_void_p, c_int64, c_int32, c_void_p)),
+    "plait_attention": (
+        None,
+        (POINTER(abi.Model), POINTER(abi.Cache), POINTER(abi.Batch), c_int32, c_void_p, c_void_p),
+    ),
+    "plait_step": (
+        None,
+        (POINTER(abi.Model), POINTER(abi.Cache), POINTER(abi.Batch), c_void_p, POINTER(c_float)),
+    ),
+}
+
+
+class Library:
+    """The compiled kernels. Calls release Python's lock; steps of one process take turns."""
+
+    def __init__(self, path: Path) -> None:
+        self.functions = ctypes.CDLL(str(path))
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(self.functions, name)
+            function.restype, function.argtypes = result, arguments
+
+    @property
+    def isa(self) -> str:
+        """The kind of processor that the kernels are compiled for: avx512, avx2 or portable."""
+        name: bytes = self.functions.plait_isa()
+        return name.decode()
+
+    def choose(self, isa: str) -> bool:
+        """Take the kernels for another kind; False if this machine is not of that kind.
+
+        Weights that were packed before are of no use then.
+        """
+        return bool(self.functions.plait_choose(isa.encode()))
+
+    def set_threads(self, num_threads: int) -> None:
+        """Set how many threads compute, for the whole process."""
+        self.functions.plait_threads(num_threads)
+
+
+@functools.cache
+def load_library() -> Library | None:
+    """Load the kernels; None if they were not compiled, or PLAIT_NATIVE=off says so.
+
+    Raises: ValueError if PLAIT_NATIVE names a kind of processor that this machine is not.
+    """
+    wanted = os.environ.get(CHOICE, "")
+    path = _find()
+    if wanted == "off" or path is None:
+        return None
+    try:
+        library = Library(path)
+    except (OSError, AttributeError):
+        return None
+    if library.functions.plait_version() != abi.VERSION:
+        return None
+    if wanted and not library.choose(wanted):
+        raise ValueError(f"{CHOICE}={wanted}: pass off, or what this machine is: {library.isa}")
+    return library
+
+
+def _find() -> Path | None:
+    folder = Path(__file__).parent
+    paths = (folder / f"{_NAME}{suffix}" for suffix in EXTENSION_SUFFIXES)
+    return next((path for path in paths if path.exists()), None)

@@ -1,0 +1,202 @@
+// Vectors of 16 numbers, and the one instruction that matters: 8-bit dot products.
+// Included by isa.cpp, which is compiled once for each kind of processor.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace plait {
+namespace PLAIT_ISA {
+
+typedef float F16x __attribute__((vector_size(64)));
+typedef int32_t I16x __attribute__((vector_size(64)));
+typedef uint32_t U16x __attribute__((vector_size(64)));
+typedef uint16_t H16x __attribute__((vector_size(32)));
+typedef uint8_t B64x __attribute__((vector_size(64)));
+
+#define INLINE inline __attribute__((always_inline))
+
+template <class T>
+INLINE T load(const void* p) {
+    T v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+
+template <class T>
+INLINE void store(void* p, T v) {
+    std::memcpy(p, &v, sizeof v);
+}
+
+INLINE F16x splat(float x) { return F16x{} + x; }
+
+INLINE F16x to_float(I16x v) { return __builtin_convertvector(v, F16x); }
+
+INLINE float half_to_float(uint16_t h) {
+    // The bits moved into place and scaled: exact for every finite half, denormal ones too.
+    const uint32_t bits = uint32_t(h & 0x7fff) << 13 | uint32_t(h & 0x8000) << 16;
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x * 0x1p112f;
+}
+
+INLINE F16x halves(const void* p) {
+#if defined(__AVX512F__)
+    return (F16x)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p));
+#else
+    const U16x h = __builtin_convertvector(load<H16x>(p), U16x);
+    const U16x bits = (h & 0x7fff) << 13 | (h & 0x8000) << 16;
+    return load<F16x>(&bits) * 0x1p112f;
+#endif
+}
+
+INLINE F16x bf16s(const void* p) {
+    const U16x bits = __builtin_convertvector(load<H16x>(p), U16x) << 16;
+    return load<F16x>(&bits);
+}
+
+INLINE uint16_t to_bf16(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000) return uint16_t(bits >> 16 | 64);  // NaN stays NaN
+    return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+INLINE float from_bf16(uint16_t h) {
+    const uint32_t bits = uint32_t(h) << 16;
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+INLINE float sum(F16x v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v);
+#endif
+    float x[16];
+    store(x, v);
+    for (int n = 8; n; n /= 2)
+        for (int i = 0; i < n; ++i) x[i] += x[i + n];
+    return x[0];
+}
+
+INLINE float max(F16x v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)v);
+#endif
+    float x[16];
+    store(x, v);
+    for (int n = 8; n; n /= 2)
+        for (int i = 0; i < n; ++i) x[i] = x[i] < x[i + n] ? x[i + n] : x[i];
+    return x[0];
+}
+
+INLINE F16x max(F16x a, F16x b) { return a < b ? b : a; }
+
+typedef int8_t S16x __attribute__((vector_size(16)));
+
+// Rounds to the nearest whole number, for |x| < 2^22.
+INLINE I16x round(F16x x) {
+    const F16x shifted = x + 0x1.8p23f;  // its last bits are the number
+    return load<I16x>(&shifted) - 0x4b400000;
+}
+
+INLINE int32_t sum(I16x v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_epi32((__m512i)v);
+#endif
+    int32_t total = 0;
+    for (int i = 0; i < 16; ++i) total += v[i];
+    return total;
+}
+
+// e^x for x <= 0, to about 2 units in the last place; under -87 it is 0. After: Cephes' expf.
+INLINE F16x exp_negative(F16x x) {
+    const F16x floored = max(x, splat(-87.3f));
+    const F16x scaled = floored * 1.44269504f;
+    const I16x whole = __builtin_convertvector(scaled - 0.5f, I16x);
+    const F16x n = to_float(whole);
+    const F16x r = floored - n * 0.693359375f + n * 2.12194440e-4f;
+    F16x y = splat(1.9875691500e-4f);
+    y = y * r + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * r * r + r + 1.0f;
+    const I16x power = (whole + 127) << 23;
+    const F16x result = y * load<F16x>(&power);
+    return x < splat(-87.3f) ? splat(0.0f) : result;
+}
+
+// Adds the products of 4 unsigned weights and 4 signed activations in each of 16 lanes. Where the
+// instruction cannot take 8-bit unsigned weights, they are signed, and `kQ8Offset` is 0.
+#if defined(__AVX512VNNI__)
+constexpr int kQ8Offset = 128;
+constexpr int kRowTile = 16;
+INLINE I16x dot(I16x sum, B64x w, int32_t a) {
+    return (I16x)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(a));
+}
+INLINE I16x dot8(I16x sum, B64x w, int32_t a) { return dot(sum, w, a); }
+#elif defined(__AVX2__)
+constexpr int kRowTile = 4;
+struct Halves256 {
+    __m256i low, high;
+};
+INLINE Halves256 split(B64x v) { return load<Halves256>(&v); }
+#if defined(__AVXVNNI__)
+constexpr int kQ8Offset = 128;
+INLINE I16x dot(I16x sum, B64x w, int32_t a) {
+    auto s = load<Halves256>(&sum);
+    const auto x = split(w);
+    const __m256i b = _mm256_set1_epi32(a);
+    s.low = _mm256_dpbusd_avx_epi32(s.low, x.low, b);
+    s.high = _mm256_dpbusd_avx_epi32(s.high, x.high, b);
+    return load<I16x>(&s);
+}
+INLINE I16x dot8(I16x sum, B64x w, int32_t a) { return dot(sum, w, a); }
+#else
+constexpr int kQ8Offset = 0;
+INLINE __m256i dot256(__m256i w, __m256i a) {
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(w, a), _mm256_set1_epi16(1));
+}
+INLINE I16x dot(I16x sum, B64x w, int32_t a) {
+    const auto x = split(w);
+    const __m256i b = _mm256_set1_epi32(a);
+    const Halves256 s = {dot256(x.low, b), dot256(x.high, b)};
+    return sum + load<I16x>(&s);
+}
+INLINE I16x dot8(I16x sum, B64x w, int32_t a) {
+    // The sign goes to the activation: pairs of products stay under 2^15.
+    const auto x = split(w);
+    const __m256i b = _mm256_set1_epi32(a);
+    const Halves256 s = {dot256(_mm256_abs_epi8(x.low), _mm256_sign_epi8(b, x.low)),
+                         dot256(_mm256_abs_epi8(x.high), _mm256_sign_epi8(b, x.high))};
+    return sum + load<I16x>(&s);
+}
+#endif
+#else
+constexpr int kQ8Offset = 0;
+constexpr int kRowTile = 4;
+template <class W>
+INLINE I16x dot_plain(I16x sum, const W* w, const int8_t* a) {
+    int32_t s[16];
+    store(s, sum);
+    for (int lane = 0; lane < 16; ++lane)
+        for (int i = 0; i < 4; ++i) s[lane] += int32_t(w[4 * lane + i]) * a[i];
+    return load<I16x>(s);
+}
+INLINE I16x dot(I16x sum, B64x w, int32_t a) {
+    return dot_plain(sum, (const uint8_t*)&w, (const int8_t*)&a);
+}
+INLINE I16x dot8(I16x sum, B64x w, int32_t a) {
+    return dot_plain(sum, (const int8_t*)&w, (const int8_t*)&a);
+}
+#endif
+
+}  // namespace PLAIT_ISA
+}  // namespace plait

@@ -1,0 +1,141 @@
+"""A model of the Llama family on the CPU's own kernels: one call of them a step."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ...kernels.native import Groups, Library, Reader, TiledCache, abi, plan_groups
+from ..cache.node import Node
+from ..config import EngineConfig
+from ..errors import ModelLoadError
+from ..sequence import Batch
+from ..sequence import Sequence as TokenSequence
+from .host import physical_cores
+from .interface import ModelLimits
+from .layers import inverse_frequencies
+from .native_weights import NativeWeights
+from .runner import limits_of
+
+Arrays: TypeAlias = dict[str, npt.NDArray[np.generic]]
+
+
+class NativeRunner:
+    """Runs a model on the compiled kernels; owns its weights and its KV pool.
+
+    Sets the kernels' number of threads, once, for the whole process.
+    """
+
+    def __init__(self, weights: NativeWeights, library: Library, options: EngineConfig) -> None:
+        config = self._config = weights.config
+        self._weights, self._library = weights, library
+        self._limits = limits = limits_of(config, options, 4 if options.exact else 2)
+        self._inv_freq = inverse_frequencies(config.rope, config.head_dim).numpy()
+        try:
+            self.cache = TiledCache.make(
+                config.num_layers,
+                limits.num_blocks * limits.block_size,
+                config.num_kv_heads,
+                config.head_dim,
+                is_bf16=not options.exact,
+            )
+        except MemoryError as e:
+            raise ModelLoadError(
+                f"no memory for a KV pool of {limits.num_blocks * limits.block_size} tokens; "
+                "set kv_cache_tokens to fewer"
+            ) from e
+        self._layers = weights.layers()
+        self._model = weights.struct(self._layers, is_exact=options.exact)
+        self._cache_struct = self.cache.struct
+        self._buffers = library.functions.plait_make_buffers()
+        library.set_threads(options.num_threads or physical_cores())
+
+    @property
+    def limits(self) -> ModelLimits:
+        """Numbers the scheduler must know."""
+        return self._limits
+
+    def close(self) -> None:
+        """Give the kernels' memory back."""
+        self._library.functions.plait_drop_buffers(self._buffers)
+        self._buffers = None
+
+    def run(self, batch: Batch) -> Tensor:
+        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width]."""
+        logits = torch.empty(len(batch.logit_rows), self._config.vocab_size)
+        arrays = self._arrays(batch)
+        struct = abi.Batch(
+            num_tokens=len(batch.token_ids),
+            num_seqs=len(batch.seq_lens),
+            max_blocks=batch.block_tables.shape[1],
+            block_size=self._limits.block_size,
+            num_copies=len(batch.copy_from),
+            num_logits=len(batch.logit_rows),
+            num_groups=len(arrays["group_rows"]) - 1,
+            num_parts=len(arrays["parts"]),
+            **{name: array.ctypes.data for name, array in arrays.items()},
+        )
+        self._library.functions.plait_step(
+            ctypes.byref(self._model),
+            ctypes.byref(self._cache_struct),
+            ctypes.byref(struct),
+            self._buffers,
+            ctypes.cast(logits.data_ptr(), ctypes.POINTER(ctypes.c_float)),
+        )
+        return logits
+
+    def _arrays(self, batch: Batch) -> Arrays:
+        angles = batch.positions[:, None].astype(np.float32) * self._inv_freq
+        groups = self._groups(batch)
+        given = {
+            "token_ids": (batch.token_ids, np.int32),
+            "positions": (batch.positions, np.int32),
+            "cos": (np.cos(angles), np.float32),
+            "sin": (np.sin(angles), np.float32),
+            "slots": (batch.slot_mapping, np.int64),
+            "block_tables": (batch.block_tables, np.int32),
+            "copy_from": (batch.copy_from, np.int64),
+            "copy_to": (batch.copy_to, np.int64),
+            "logit_rows": (batch.logit_rows, np.int64),
+            "group_rows": (groups.group_rows, np.int32),
+            "rows": (groups.rows, np.int32),
+            "group_parts": (groups.group_parts, np.int32),
+            "parts": (groups.parts, np.int32),
+        }
+        return {name: np.ascontiguousarray(array, kind) for name, (array, kind) in given.items()}
+
+    def _groups(self, batch: Batch) -> Groups:
+        bounds, lengths = batch.cu_seqlens.tolist(), batch.seq_lens.tolist()
+        readers = [
+            Reader(
+                bounds[i],
+                bounds[i + 1],
+                length,
+                _path(batch.sequences[i] if batch.sequences else None),
+            )
+            for i, length in enumerate(lengths)
+        ]
+        config = self._config
+        return plan_groups(readers, config.num_heads // config.num_kv_heads)
+
+
+def _path(sequence: object) -> tuple[tuple[int, int], ...]:
+    """Give the radix nodes that hold a sequence's context, root first, and where each ends."""
+    if not isinstance(sequence, TokenSequence) or sequence.node is None:
+        return ()
+    nodes: list[Node] = []
+    node: Node | None = sequence.node
+    while node is not None and node.parent is not None:
+        nodes.append(node)
+        node = node.parent
+    path: list[tuple[int, int]] = []
+    end = 0
+    for each in reversed(nodes):
+        end += len(each.tokens)
+        path.append((id(each), end))
+    return tuple(path)
