@@ -116,6 +116,12 @@ class EngineConfig:
     grammar_max_states: int = _option(
         50_000, int, "states that one grammar's automaton may have", minimum=1
     )
+    is_grammar_cache_on_disk: bool = _option(
+        True,
+        bool,
+        "keep nothing of grammars under $PLAIT_HOME/grammars for later processes",
+        flag="--no-grammar-cache",
+    )
     dtype: Literal["float32", "bfloat16"] = _option(
         "float32", str, "numbers that the model computes in", choices=("float32", "bfloat16")
     )

@@ -13,8 +13,11 @@ from .config import EngineConfig
 from .engine import Engine
 from .errors import EngineDied, RequestError, as_request_error
 from .grammar.compiler import GrammarCompiler
+from .grammar.disk import DiskCache
+from .grammar.kept_vocabulary import open_vocabulary
 from .grammar.spec import CompiledGrammar
 from .grammar.vocabulary import Vocabulary
+from .load.store import default_home
 from .metrics import EngineStats
 from .model.interface import Model
 from .sequence import Output, Request, ScoreRequest
@@ -219,8 +222,14 @@ class EngineThread:
 
 def _default_grammars(model: Model, config: EngineConfig) -> Grammars:
     tokenizer, width = model.tokenizer, model.runner.limits.logits_width
-    vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids, width)
-    return GrammarCompiler(vocabulary, config.grammar_timeout_s, config.grammar_max_states)
+    tokens, eos_ids, folder = tokenizer.token_bytes, tokenizer.eos_token_ids, None
+    if config.is_grammar_cache_on_disk:
+        disk = DiskCache(default_home() / "grammars")
+        vocabulary, folder = open_vocabulary(tokens, eos_ids, width, disk)
+    else:
+        vocabulary = Vocabulary(tokens, eos_ids, width)
+    limits = (config.grammar_timeout_s, config.grammar_max_states)
+    return GrammarCompiler(vocabulary, *limits, folder)
 
 
 def _refusal(request_id: str, error: RequestError) -> Output:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 from ..errors import RequestError
 from .budget import Budget
+from .disk import DiskFolder
 from .ebnf import build_ebnf
 from .lark_parser import build_lark
 from .matcher import PooledGrammar
@@ -31,14 +32,22 @@ class GrammarCompiler:
     """Compiles constraints for one vocabulary, each once; failures are kept too.
 
     Thread-safe: calls for different constraints run side by side, those for one wait.
+    `folder`, of the vocabulary's own masks, keeps some for later processes.
     """
 
-    def __init__(self, vocabulary: Vocabulary, timeout_s: float, max_states: int) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        timeout_s: float,
+        max_states: int,
+        folder: DiskFolder | None = None,
+    ) -> None:
         self._vocabulary = vocabulary
+        self._folder = folder
         self._timeout_s = timeout_s
         self._max_states = max_states
         self._lock = threading.Lock()
-        self._pool = Pool(vocabulary)
+        self._pool = Pool(vocabulary, folder)
         self._known: OrderedDict[GrammarSpec, Future[CompiledGrammar]] = OrderedDict()
 
     def compile(self, spec: GrammarSpec) -> CompiledGrammar:
@@ -93,7 +102,7 @@ class GrammarCompiler:
     def _renew_pool(self) -> None:
         """Begin a fresh pool if this one grew too large; grammars in use keep theirs."""
         if self._pool.size > POOL_SIZE:
-            self._pool = Pool(self._vocabulary)
+            self._pool = Pool(self._vocabulary, self._folder)
             self._known.clear()
 
     def _evict(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .budget import Budget
 from .frontier import Frontier, Frontiers
+from .kept_walks import InnerWalk, KeptWalks
 from .pushdown import Config, Pushdown, State
 from .spec import Bitmask
 from .terminal import WIDE, Group, LocalState
@@ -30,17 +31,18 @@ V = TypeVar("V")
 class Masks:
     """Makes the masks of a pool's states; not thread-safe."""
 
-    def __init__(self, vocabulary: Vocabulary, pushdown: Pushdown) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, pushdown: Pushdown, kept_walks: KeptWalks | None = None
+    ) -> None:
         self._vocabulary = vocabulary
+        self._kept_walks = kept_walks
         self._pushdown = pushdown
         self.frontiers = Frontiers(vocabulary)
         self._local_walker = Walker[LocalState](_groups, _is_last)
         self._state_walker = Walker[State](pushdown.groups, _never)
         self._kept: OrderedDict[State, None] = OrderedDict()
         self._insides = Kept[LocalState, tuple[Bitmask, Frontier]](MAX_WALKED)
-        self._walked_locals = Kept[tuple[LocalState, int], tuple[Bitmask, tuple[int, ...]]](
-            MAX_WALKED
-        )
+        self._walked_locals = Kept[tuple[LocalState, int], InnerWalk](MAX_WALKED)
         self._walked_states = Kept[tuple[State, int], Bitmask](MAX_WALKED)
 
     def get(self, state: State, budget: Budget) -> Bitmask:
@@ -130,7 +132,7 @@ class Masks:
             mask = self._walk_state(state, budget)
         np.bitwise_or(row, mask, out=row)
 
-    def _walk_local(self, local: LocalState, budget: Budget) -> tuple[Bitmask, tuple[int, ...]]:
+    def _walk_local(self, local: LocalState, budget: Budget) -> InnerWalk:
         """Give the tokens inside a terminal, and the places in the trie at which it is left.
 
         Short tokens are looked for apart: more states look alike to them.
@@ -141,13 +143,23 @@ class Masks:
             twin = local.over(part.longest)
             walked = self._walked_locals.get((twin, number))
             if walked is None:
-                found = self._local_walker.walk(twin, part, budget)
-                nodes = tuple(part.nodes[list(found.exits)].tolist())
-                walked = (self._vocabulary.pack_slice(part, found.allowed), nodes)
+                walked = self._walk_slice(twin, number, budget)
                 self._walked_locals.put((twin, number), walked)
             np.bitwise_or(row, walked[0], out=row)
             exits.update(walked[1])
         return row, tuple(sorted(exits))
+
+    def _walk_slice(self, local: LocalState, number: int, budget: Budget) -> InnerWalk:
+        kept = self._kept_walks
+        walked = None if kept is None else kept.get(local, number)
+        if walked is None:
+            part = self._vocabulary.slices[number]
+            found = self._local_walker.walk(local, part, budget)
+            nodes = tuple(part.nodes[list(found.exits)].tolist())
+            walked = (self._vocabulary.pack_slice(part, found.allowed), nodes)
+            if kept is not None:
+                kept.put(local, number, walked)
+        return walked
 
     def _walk_state(self, state: State, budget: Budget) -> Bitmask:
         row = np.zeros(self._vocabulary.mask_len, np.int32)

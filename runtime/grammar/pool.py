@@ -12,6 +12,8 @@ from functools import partial
 from ..errors import RequestError
 from . import chars
 from .budget import Budget
+from .disk import DiskFolder
+from .kept_walks import KeptWalks
 from .languages import Languages
 from .masks import Masks
 from .node import Nodes
@@ -29,16 +31,18 @@ class Pool:
     """Languages, nodes and states, each made once, and the masks of states.
 
     Thread-safe where it is used through `using`, which sets what an operation may cost.
+    `folder` keeps what costs most for later processes.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, folder: DiskFolder | None = None) -> None:
         self.vocabulary = vocabulary
-        classes = ByteClasses(vocabulary.spellable)
+        self.classes = ByteClasses(vocabulary.spellable)
         self.languages = Languages(IDLE, chars.spellable(vocabulary.spellable))
-        self.locals = LocalStates(self.languages, classes, vocabulary.longest)
+        self.locals = LocalStates(self.languages, self.classes, vocabulary.longest)
         self.nodes = Nodes(vocabulary.longest)
         self.pushdown = Pushdown(IDLE)
-        self._masks = Masks(vocabulary, self.pushdown)
+        walks = None if folder is None else KeptWalks(folder, vocabulary, self.classes)
+        self._masks = Masks(vocabulary, self.pushdown, walks)
         self.frontiers = self._masks.frontiers
         self._lock = threading.RLock()
         self._waiting: set[object] = set()  # threads, for the lock

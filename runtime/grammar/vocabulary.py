@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -45,6 +45,15 @@ class Slice:
     nodes: Ints  # those of the whole trie, by those of this one
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All that takes long to make of a vocabulary."""
+
+    ranked_ids: npt.NDArray[np.int64]  # token ids in the order of their bytes
+    trie: Trie
+    slices: tuple[Slice, ...]  # apart by length
+
+
 class Vocabulary:
     """What a grammar must know of the tokens. Immutable.
 
@@ -55,38 +64,32 @@ class Vocabulary:
     Masks avoid texts with bytes that no token holds. They trust that a byte which occurs
     in tokens is also a token by itself, as in every byte-level vocabulary; where it is
     not, a mask can lead to a place from which no token leads on.
+
+    `tables` are those of an equal vocabulary, if they were kept.
     """
 
     def __init__(
-        self, token_bytes: Sequence[bytes | None], eos_ids: Collection[int], width: int
+        self,
+        token_bytes: Sequence[bytes | None],
+        eos_ids: Collection[int],
+        width: int,
+        tables: Tables | None = None,
     ) -> None:
         self.width = width
         self.eos_ids = frozenset(i for i in eos_ids if 0 <= i < width)
-        usable = [
-            (data, i)
-            for i, data in enumerate(token_bytes[:width])
-            if data and i not in self.eos_ids
-        ]
-        usable.sort()
-        self._bytes = {i: data for data, i in usable}
-        self.ranked_ids = np.array([i for _, i in usable], np.int64)
-        self.trie = _build_trie([data for data, _ in usable])
-        self.longest = max((len(data) for data, _ in usable), default=0)  # bytes
-        self.spellable = frozenset(b"".join(data for data, _ in usable))
-        self.slices = tuple(self._cut([data for data, _ in usable]))  # apart by length
+        self._bytes = {
+            i: data for i, data in enumerate(token_bytes[:width]) if data and i not in self.eos_ids
+        }
+        self.tables = tables or _build_tables(self._bytes)
+        self.ranked_ids, self.trie = self.tables.ranked_ids, self.tables.trie
+        self.slices = self.tables.slices
+        self.longest = self.slices[-1].longest  # bytes
+        self.spellable = frozenset(np.unique(self.trie.byte[1:]).tolist())
 
     @property
     def mask_len(self) -> int:
         """Give the number of 32-bit words in a bitmask."""
         return -(-self.width // 32)
-
-    def _cut(self, tokens: list[bytes]) -> Iterator[Slice]:
-        lengths = np.array([len(data) for data in tokens], np.int64)
-        ends = [*(n for n in SLICE_LENS if n < self.longest), self.longest]
-        for before, longest in pairwise((0, *ends)):
-            ranks = np.flatnonzero((lengths > before) & (lengths <= longest))
-            trie = _build_trie([tokens[rank] for rank in ranks.tolist()])
-            yield Slice(trie, ranks, longest, _places_in(self.trie, trie))
 
     def bytes_of(self, token_id: int) -> bytes | None:
         """Give a token's bytes; None for those that never come as text."""
@@ -103,6 +106,23 @@ class Vocabulary:
         bits = np.zeros(self.mask_len * 32, np.bool_)
         bits[self.ranked_ids] = is_allowed
         return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)
+
+
+def _build_tables(token_bytes: Mapping[int, bytes]) -> Tables:
+    ranked = sorted((data, i) for i, data in token_bytes.items())
+    tokens = [data for data, _ in ranked]
+    trie = _build_trie(tokens)
+    return Tables(np.array([i for _, i in ranked], np.int64), trie, tuple(_cut(tokens, trie)))
+
+
+def _cut(tokens: list[bytes], whole: Trie) -> Iterator[Slice]:
+    lengths = np.array([len(data) for data in tokens], np.int64)
+    most = int(lengths.max(initial=0))
+    ends = [*(n for n in SLICE_LENS if n < most), most]
+    for before, longest in pairwise((0, *ends)):
+        ranks = np.flatnonzero((lengths > before) & (lengths <= longest))
+        trie = _build_trie([tokens[rank] for rank in ranks.tolist()])
+        yield Slice(trie, ranks, longest, _places_in(whole, trie))
 
 
 def _places_in(whole: Trie, part: Trie) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -16,6 +17,8 @@ SCRIPT = f"{Path(__file__).parent / 'scripts.py'}:slow"
 
 def main(stage: str) -> None:
     """Reach the stage, say so, and wait for the end."""
+    # The tests may run in the background, where a shell has the signal ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print("loading", flush=True)
     backend = EmbeddedBackend(scripted=SCRIPT)
     has_delta = threading.Event()

@@ -215,10 +215,13 @@ def test_an_interrupt_ends_the_wait(way: str) -> None:
         finally:
             unwound.append(way)
 
+    # A process that was started in the background has the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT))
     main = threading.main_thread().ident or 0
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         body() if way == "blocking" else tasks.run_here(lambda: tasks.spawn(body))
+    signal.signal(signal.SIGINT, before)
     timer.join()
     assert unwound == [way]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from plait.runtime.config import EngineConfig
+from plait.runtime.grammar import disk, kept_vocabulary
 from plait.runtime.grammar.spec import GrammarSpec
 from plait.runtime.loop import EngineThread
 from plait.runtime.model.scripted import scripted_model
@@ -123,3 +126,33 @@ def test_no_more_requests_wait_for_grammars_than_for_the_engine() -> None:
     assert rig.inbox.codes(2) == {"a": None, "b": None}
     rig.check_clean()
     rig.thread.close()
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_engine_keeps_grammars_in_the_home_unless_told_not_to(
+    is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_HOME", str(tmp_path))
+    monkeypatch.setattr(kept_vocabulary, "MIN_TOKENS", 0)
+    monkeypatch.setattr(disk, "LINGER_S", 0.0)
+    config = EngineConfig(is_grammar_cache_on_disk=is_kept)
+    thread, inbox = EngineThread(scripted_model(lambda _: "well"), config), Inbox()
+    thread.submit(Request("a", ids("hello"), GREEDY, GrammarSpec("regex", ("[^x]{4}",))), inbox)
+    assert inbox.codes(1) == {"a": None}
+    thread.close()
+    assert inbox.texts["a"] == "well"
+    for writer in threading.enumerate():
+        if writer.name == "plait-grammar-disk":
+            writer.join()
+    assert (tmp_path / "grammars").exists() == is_kept
+
+
+def test_a_stand_in_with_few_tokens_touches_no_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_HOME", str(tmp_path))
+    thread, inbox = EngineThread(scripted_model(lambda _: "well"), EngineConfig()), Inbox()
+    thread.submit(Request("a", ids("hello"), GREEDY, GrammarSpec("regex", ("[^x]{4}",))), inbox)
+    assert inbox.codes(1) == {"a": None}
+    thread.close()
+    assert not list(tmp_path.iterdir())
