@@ -125,6 +125,12 @@ class EngineConfig:
     dtype: Literal["float32", "bfloat16"] = _option(
         "float32", str, "numbers that the model computes in", choices=("float32", "bfloat16")
     )
+    is_native: bool = _option(
+        True,
+        bool,
+        "run the model on torch's own operations, for measurements",
+        flag="--no-native-kernels",
+    )
     exact: bool = _option(
         False,
         bool,

@@ -45,7 +45,8 @@ def _runner(
     shape: ModelConfig, weights: Weights, config: EngineConfig, device: torch.device
 ) -> Runner:
     """Give the fastest runner for a model on a device."""
-    library = load_library() if device.type == "cpu" and config.dtype == "float32" else None
+    is_able = config.is_native and device.type == "cpu" and config.dtype == "float32"
+    library = load_library() if is_able else None
     if library is not None and is_native(shape):
         return NativeRunner(read_native(shape, weights, library), library, config)
     return TorchRunner(read_llama(shape, weights, _DTYPES[config.dtype], device), config)

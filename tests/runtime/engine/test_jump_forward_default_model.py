@@ -15,8 +15,9 @@ from plait.runtime.grammar.compiler import GrammarCompiler
 from plait.runtime.grammar.spec import CompiledGrammar, GrammarSpec
 from plait.runtime.grammar.vocabulary import Vocabulary
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
-from plait.runtime.model.interface import Model
+from plait.runtime.model.interface import Model, Runner
 from plait.runtime.model.registry import load_model
+from plait.runtime.model.native import NativeRunner
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Request, SamplingParams
 
@@ -59,9 +60,14 @@ def extract(
     model: Model, grammar: CompiledGrammar, **options: object
 ) -> tuple[Engine, list[Result]]:
     """Read some letters on a fresh engine, and give what it wrote of each."""
-    assert isinstance(model.runner, TorchRunner)
     config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **options)  # type: ignore[arg-type]
-    engine = Engine(replace(model, runner=TorchRunner(model.runner._model, config)), config)
+    runner: Runner
+    if isinstance(model.runner, NativeRunner):
+        runner = NativeRunner(model.runner._weights, model.runner._library, config)
+    else:
+        assert isinstance(model.runner, TorchRunner)
+        runner = TorchRunner(model.runner._model, config)
+    engine = Engine(replace(model, runner=runner), config)
     letters = [json.loads(line)["text"] for line in TICKETS.read_text().splitlines()[:2]]
     for i, letter in enumerate(letters):
         prompt = model.tokenizer.encode(f"{letter}\nName, order, amount and topic as JSON:\n")

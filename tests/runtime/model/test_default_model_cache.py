@@ -11,8 +11,9 @@ import pytest
 from plait.runtime.config import EngineConfig
 from plait.runtime.engine import Engine
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
-from plait.runtime.model.interface import Model
+from plait.runtime.model.interface import Model, Runner
 from plait.runtime.model.registry import load_model
+from plait.runtime.model.native import NativeRunner
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Output, Request, SamplingParams, ScoredText, ScoreRequest
 
@@ -53,13 +54,13 @@ class Answer:
     logprobs: tuple[float, ...]
 
 
-@pytest.fixture(scope="module")
-def make() -> Make:
+@pytest.fixture(scope="module", params=[True, False], ids=["native", "torch"])
+def make(request: pytest.FixtureRequest) -> Make:
     """Give engines on the default model, which is read once."""
     stored = Store(default_home()).find(DEFAULT_MODEL)
     if stored is None:
         pytest.skip(f"needs `plait pull {DEFAULT_MODEL}`")
-    model = load_model(stored.path, EngineConfig(kv_cache_tokens=64))
+    model = load_model(stored.path, EngineConfig(kv_cache_tokens=64, is_native=request.param))
 
     def engine(**options: object) -> Engine:
         config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **options)  # type: ignore[arg-type]
@@ -68,7 +69,10 @@ def make() -> Make:
     return engine
 
 
-def _runner(model: Model, config: EngineConfig) -> TorchRunner:
+def _runner(model: Model, config: EngineConfig) -> Runner:
+    """Give a runner of the same kind over the same weights."""
+    if isinstance(model.runner, NativeRunner):
+        return NativeRunner(model.runner._weights, model.runner._library, config)
     assert isinstance(model.runner, TorchRunner)
     return TorchRunner(model.runner._model, config)
 
