@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
+from operator import itemgetter
 
 import numpy as np
 
@@ -105,10 +106,11 @@ class Speller:
     def _make_table(self) -> None:
         if self._data:
             return
-        ids = range(min(self._width, len(self._tokenizer.token_bytes)))
-        pairs = sorted((data, i) for i in ids if (data := self._bytes_of(i)) is not None)
-        self._data = [data for data, _ in pairs]
-        self._ids = np.array([i for _, i in pairs], np.int32)
+        known, eos_ids = self._tokenizer.token_bytes[: self._width], self._tokenizer.eos_token_ids
+        usable = [(i, data) for i, data in enumerate(known) if data and i not in eos_ids]
+        usable.sort(key=itemgetter(1))
+        self._data = [data for _, data in usable]
+        self._ids = np.array([i for i, _ in usable], np.int32)
 
     def _pack(self, ids: Int32) -> Bitmask:
         bits = np.zeros(-(-self._width // 32) * 32, np.bool_)
