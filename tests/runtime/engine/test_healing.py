@@ -149,6 +149,19 @@ def test_nothing_but_the_request_decides_the_answer(seed: int) -> None:
             assert {name: answer(r) for name, r in finish(engine).items()} == alone, options
 
 
+@pytest.mark.parametrize("block_size", [1, 4, 16])
+def test_outputs_of_one_prompt_do_not_write_over_each_other(block_size: int) -> None:
+    sampling = replace(HEAL, temperature=2.0)
+    for end in ENDS:
+        prompt = "x" * (len(end) + 5) + end
+        requests = [ask(f"r{seed}", prompt, sampling, seed) for seed in range(5)]
+        engine = whims(block_size=block_size)
+        for request in requests:
+            engine.add(request)
+        together = {name: answer(result) for name, result in finish(engine).items()}
+        assert together == {r.id: answer(run(r)) for r in requests}
+
+
 def test_without_a_longer_token_nothing_is_healed() -> None:
     speller = Speller(TOKENIZER, WIDTH)
     assert speller.border(np.array([97, *TOKENIZER.encode("aaaa")], np.int32)) is None
