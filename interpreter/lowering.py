@@ -9,12 +9,19 @@ from ..runtime.grammar.spec import GrammarSpec, SchemaOptions
 from ..runtime.sequence import Int32, Request, SamplingParams
 
 
-def gen_request(op: Gen, id: str, prompt: Int32, defaults: Sampling, place_seed: int) -> Request:
+def gen_request(
+    op: Gen, id: str, prompt: Int32, defaults: Sampling, place_seed: int, may_heal: bool
+) -> Request:
     """Give the request for a gen after `prompt`; its own seed goes before its place's.
+
+    `may_heal`: the program wrote the last token of the prompt. It is healed unless the gen,
+    or else the run, says no.
 
     Raises: RequestError (`invalid_request`), naming the field.
     """
     sampling = sampling_params(op.sampling, defaults)
+    heal = defaults.heal if op.sampling.heal is None else op.sampling.heal
+    sampling = dataclasses.replace(sampling, heal=may_heal and heal is not False)
     return Request(
         id=id,
         prompt=prompt,

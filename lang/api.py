@@ -42,6 +42,7 @@ def gen(
     top_k: int | None = None,
     min_p: float | None = None,
     ignore_eos: bool | None = None,
+    heal: bool | None = None,
     regex: str | None = None,
     choices: Sequence[str] | None = None,
     grammar: str | GrammarLike | None = None,
@@ -74,6 +75,9 @@ def gen(
         top_k: Draw from this many most likely tokens; 0 or -1 for all.
         min_p: Draw from tokens at least this likely, relative to the likeliest.
         ignore_eos: Go on where the model would end.
+        heal: Let the first token begin inside the text before it, so that what the author wrote
+            may end anywhere in a word (True, unless the run says otherwise); the output is
+            what follows that text in any case. False keeps the text's tokens as they are.
         regex: The output matches this regular expression as a whole, unless `max_tokens`
             or the context cuts it; `meta(name).finish_reason` is "length" then.
         choices: The output is one of these texts, unless it is cut in the same way; see
@@ -102,6 +106,7 @@ def gen(
             top_p=top_p,
             min_p=min_p,
             ignore_eos=ignore_eos,
+            heal=heal,
         )
         op = gen_of(
             name,

@@ -33,6 +33,7 @@ class Sampling:
     top_p: float | None = None
     min_p: float | None = None
     ignore_eos: bool | None = None
+    heal: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

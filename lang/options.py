@@ -102,6 +102,7 @@ def sampling(
     top_p: object = None,
     min_p: object = None,
     ignore_eos: object = None,
+    heal: object = None,
 ) -> Sampling:
     """Give the checked sampling options; None stays None, 0 stays 0.
 
@@ -123,6 +124,7 @@ def sampling(
         top_p=share,
         min_p=real("min_p", min_p, 0, 1, "from 0 to 1"),
         ignore_eos=flag("ignore_eos", ignore_eos),
+        heal=flag("heal", heal),
     )
 
 

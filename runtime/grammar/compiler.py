@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
+from dataclasses import replace
 
 from ..errors import RequestError
 from .budget import Budget
@@ -79,6 +80,8 @@ class GrammarCompiler:
             self._evict()
 
     def _compile(self, spec: GrammarSpec) -> CompiledGrammar:
+        if spec.prefix:
+            return self._compile_prefixed(spec)
         if sum(map(len, filter(_is_text, spec.source))) > MAX_SOURCE_LEN:
             message = f"{spec.kind}: longer than {MAX_SOURCE_LEN} characters"
             raise RequestError("grammar_budget", f"grammar too large: {message}")
@@ -97,7 +100,22 @@ class GrammarCompiler:
                 raise RequestError("bad_grammar", message)
             pool.mask(start, budget)
             size_bytes = PART_BYTES * (pool.size - num_before)
-        return PooledGrammar(pool, start, size_bytes)
+        return PooledGrammar(pool, start, size_bytes, node)
+
+    def _compile_prefixed(self, spec: GrammarSpec) -> CompiledGrammar:
+        """Put the prefix before the grammar without one, which is compiled at most once."""
+        grammar = self.compile(replace(spec, prefix=b""))
+        assert isinstance(grammar, PooledGrammar)
+        assert grammar.node is not None
+        pool, budget = grammar.pool, Budget(self._timeout_s, self._max_states)
+        with pool.using(budget, gives_way=True):
+            num_before = pool.size
+            prefix = pool.nodes.terminal(pool.locals.literal(spec.prefix))
+            node = pool.nodes.sequence(prefix, grammar.node)
+            start = pool.pushdown.closure(pool.pushdown.push(node, None))
+            pool.mask(start, budget)
+            size_bytes = PART_BYTES * (pool.size - num_before)
+        return PooledGrammar(pool, start, size_bytes, node)
 
     def _renew_pool(self) -> None:
         """Begin a fresh pool if this one grew too large; grammars in use keep theirs."""
