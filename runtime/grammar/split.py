@@ -117,7 +117,7 @@ class Splitter:
         if self._lark is not None:
             spans = _reduced(self._lark, reading.spans)
         parts = {name for name, _ in self._spec.parts}
-        return (s for s in spans if len(s.path) > 1 or s.path[0] in self._names | parts)
+        return (s for s in spans if s.path[0] in self._names | parts or len(s.path) > 1)
 
 
 def _rules(grammar: LarkGrammar) -> set[str]:
@@ -129,10 +129,10 @@ def _reduced(grammar: LarkGrammar, spans: Collection[Span]) -> Iterator[Span]:
     stack = [(grammar.start_state, 0, 0)]  # the state, and the text that led there
     ended = 0
     for span in (*spans, Span((END,), -1, -1)):
+        name = span.path[0]
         if len(span.path) > 1:
             yield span
             continue
-        (name,) = span.path
         while name not in (actions := grammar.actions[stack[-1][0]]).shifts:
             if name == END and stack[-1][0] == grammar.end_state:
                 return
