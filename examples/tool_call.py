@@ -29,19 +29,19 @@ CALL = Grammar(
         "arguments": Grammar(schema=Arguments, whitespace=1),
     },
 )
-SHOTS = """Say: We need 5 apples.
-Call: add({"item": "apples", "count": 5})
-
-Say: There are 3 onions too many on it.
-Call: remove({"item": "onions", "count": 3})
-
-Say: Please remove 1 melon.
+SHOTS = """Say: Please remove 1 melon.
 Call: remove({"item": "melon", "count": 1})
 
 Say: Please add 12 rolls.
 Call: add({"item": "rolls", "count": 12})
+
+Say: Please remove 3 onions.
+Call: remove({"item": "onions", "count": 3})
+
+Say: Please add 5 apples.
+Call: add({"item": "apples", "count": 5})
 """
-WISHES = ("Please add 6 lemons.", "Please add 8 eggs.", "Please remove 2 lemons.")
+WISHES = ("Please add 8 eggs.", "Please add 2 apples.", "Please remove 3 eggs.")
 
 
 @function

@@ -77,7 +77,7 @@ CASES = (
     Case(
         "tool_call",
         "change",
-        {"shopping": Counter(lemons=1), "wish": "Please add 6 lemons."},
+        {"shopping": Counter(eggs=1), "wish": "Please add 8 eggs."},
         is_static=False,
     ),
     Case(
