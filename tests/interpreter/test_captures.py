@@ -22,7 +22,10 @@ from plait import (
     gen,
     run_graph,
 )
+from plait.interpreter.backends.remote import RemoteBackend
 from plait.lang.serialize import dumps, loads
+
+from .test_remote_backend import Runtime
 
 
 @dataclass
@@ -97,6 +100,20 @@ def test_a_recorded_graph_submitted_whole_gives_the_same(backend: Backend) -> No
     assert again["args"] == result["args"]
     plain = run_graph(loads(dumps(result.graph)), backend=backend, seed=1, temperature=0)
     assert plain["args"] == {"city": "Oslo", "days": 3}  # the class stays with its process
+
+
+def test_a_runtime_over_the_wire_gives_the_same(backend: Backend) -> None:
+    runtime = Runtime(script=script(TEXT))
+    remote = RemoteBackend(runtime.endpoint)
+    try:
+        result = call.run(backend=remote, seed=1, temperature=0)
+        whole = run_graph(result.graph, backend=remote, seed=1, temperature=0)
+    finally:
+        remote.close()
+        runtime.stop()
+    assert result.value == "weather Oslo 3"
+    assert whole.text() == result.text()
+    assert result.text() == call.run(backend=backend, seed=1, temperature=0).text()
 
 
 @function
