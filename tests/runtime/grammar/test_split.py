@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import time
 from collections.abc import Callable
 
@@ -11,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lark import Lark, Token, Tree
 
+from plait.runtime.errors import RequestError
 from plait.runtime.grammar.explain import compile_plain, match, samples
 from plait.runtime.grammar.spec import GrammarSpec
 from plait.runtime.grammar.split import Split, capturable, splitter
 
 from .composed import ALL, CALL, CAPTURES, LIST, NESTED, ebnf, lark, schema
+from .test_ebnf import random_part
 
 
 def split(spec: GrammarSpec, text: str, *names: str) -> Split:
@@ -54,6 +58,28 @@ def test_a_text_splits_exactly_where_the_grammar_takes_it(data: st.DataObject) -
     text = text[:place] + data.draw(st.sampled_from(["", "a", "1", '"', " ", ")"])) + text[place:]
     found = splitter(ALL[name], frozenset(CAPTURES[name])).split(text)
     assert (found is not None) == match(ALL[name], text)
+
+
+def test_random_grammars_split_what_they_take_into_texts_of_their_rules() -> None:
+    rng = random.Random(4)
+    texts = ["".join(t) for n in range(5) for t in itertools.product("ab", repeat=n)]
+    num_pieces = 0
+    for _ in range(40):
+        names = ["r", "x", "y"][: rng.randint(1, 3)]
+        rules = [f"{n} ::= {random_part(rng, names)} | {random_part(rng, names)}" for n in names]
+        source = "\n".join(rules)
+        try:
+            whole = splitter(ebnf(source), frozenset(names))
+            for text in rng.sample(texts, 12):
+                found = whole.split(text)
+                assert (found is not None) == match(ebnf(source), text), (source, text)
+                pieces = [(n, t) for n in names if found is not None for t in found.texts(n)]
+                for name, piece in set(pieces):
+                    assert match(ebnf(f"root ::= {name}\n{source}"), piece), (source, text)
+                num_pieces += len(pieces)
+        except RequestError:  # no finite text, or far too ambiguous
+            continue
+    assert num_pieces > 80
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
