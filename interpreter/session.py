@@ -126,6 +126,9 @@ class ExecutorSession:
         match node.op:
             case Text(text):
                 self._finish(state, before.add(text), text)
+            case Value(capture=str(capture)):
+                message = f"the capture {capture!r} is to be read at the client, and sent as text"
+                raise RequestError("invalid_request", message)
             case Value(source):
                 value = self._states[source].text
                 self._finish(state, before.add(value), value)

@@ -8,7 +8,7 @@ from typing import Never, Protocol, TypeAlias
 from .checked_ops import gen_of, select_of
 from .errors import InvalidArgument, NotSupported
 from .expr import Expr, turn
-from .ops import PropertyOrder, SelectMethod
+from .ops import Constraint, PropertyOrder, SelectMethod
 from .options import GEN_OPTIONS, refuse_n, refuse_unknown, sampling
 from .where import place
 
@@ -20,13 +20,8 @@ class GrammarLike(Protocol):
     """A grammar that says itself what it is: `plait.Grammar`."""
 
     @property
-    def kind(self) -> str:
-        """Say in which syntax it is: "lark" or "ebnf"."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Give its text."""
+    def constraint(self) -> Constraint:
+        """Give what its texts match."""
         ...
 
 
@@ -46,6 +41,7 @@ def gen(
     regex: str | None = None,
     choices: Sequence[str] | None = None,
     grammar: str | GrammarLike | None = None,
+    captures: Sequence[str] | None = None,
     strict: bool | None = None,
     whitespace: int | None = None,
     order: PropertyOrder | None = None,
@@ -83,7 +79,12 @@ def gen(
         choices: The output is one of these texts, unless it is cut in the same way; see
             `select` for scoring them instead.
         grammar: The output is a text of this grammar, in Lark's syntax, or in EBNF or GBNF
-            (whose rules have `::=`), unless it is cut in the same way.
+            (whose rules have `::=`), unless it is cut in the same way. A `Grammar` may be of
+            any kind, and have parts that are Grammars.
+        captures: What these parts of the output have becomes a variable each: groups of
+            `regex`, rules, terminals and parts of `grammar`. Of several texts it is the last,
+            of none None; of a part that is a schema, its value. Where the output is cut,
+            reading one is Truncated or Invalid.
         strict: Refuse a schema of which something is only checked at the end.
         whitespace: The most blanks at each place where JSON allows them; 0 is compact.
         order: "listed" writes properties as the schema lists them, "any" lets the model choose.
@@ -115,6 +116,7 @@ def gen(
             choices=choices,
             schema=schema,
             grammar=grammar,
+            captures=captures,
             strict=strict,
             whitespace=whitespace,
             order=order,
