@@ -39,13 +39,22 @@ class TokenLink:
             link = link.parent
         return np.concatenate(parts[::-1])
 
+    def without_last(self) -> TokenLink | None:
+        """Give these tokens without the last one."""
+        rest = self.token_ids[:-1]
+        return TokenLink(self.parent, rest) if len(rest) else self.parent
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextLink:
-    """Plain text after that of `parent`, not yet tokenised."""
+    """Plain text after that of `parent`, not yet tokenised.
+
+    `is_given`: the program put it there; else it is a template's, or was generated.
+    """
 
     parent: TextLink | None
     text: str
+    is_given: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -62,9 +71,9 @@ class BranchText:
         """True where nothing was written yet."""
         return self.tokens is None and self.pending is None
 
-    def add(self, text: str) -> BranchText:
+    def add(self, text: str, *, is_given: bool = True) -> BranchText:
         """Give this text with plain text after it."""
-        return replace(self, pending=TextLink(self.pending, text)) if text else self
+        return replace(self, pending=TextLink(self.pending, text, is_given)) if text else self
 
     def pending_text(self) -> str:
         """Give the text that waits to be tokenised, merged."""
@@ -74,6 +83,15 @@ class BranchText:
             parts.append(link.text)
             link = link.parent
         return "".join(parts[::-1])
+
+    def ends_as_given(self, data: bytes) -> bool:
+        """Say whether the pending text ends with `data`, all of which the program put there."""
+        found = b""
+        link = self.pending
+        while link is not None and link.is_given and len(found) < len(data):
+            found = link.text[-len(data) :].encode() + found
+            link = link.parent
+        return bool(data) and found.endswith(data)
 
 
 def as_ids(token_ids: Sequence[int]) -> Int32:
@@ -98,12 +116,12 @@ class TextCodec:
     def add_template(self, branch: BranchText, text: str) -> BranchText:
         """Add a template's text: its control tokens as such, the rest as plain text."""
         if self._controls is None:
-            return branch.add(text)
+            return branch.add(text, is_given=False)
         parts = self._controls.split(text)  # plain, control, plain, ...
-        branch = branch.add(parts[0])
+        branch = branch.add(parts[0], is_given=False)
         for control, plain in zip(parts[1::2], parts[2::2], strict=True):
             token_id = self._tokenizer.control_tokens[control]
-            branch = self.settle(branch, [token_id]).add(plain)
+            branch = self.settle(branch, [token_id]).add(plain, is_given=False)
         return branch
 
     def settle(self, branch: BranchText, then: Sequence[int] = ()) -> BranchText:
@@ -120,6 +138,13 @@ class TextCodec:
         if branch.tokens is None:
             branch = replace(branch, tokens=self.grow(None, as_ids([self.start_token()])))
         return branch
+
+    def may_heal(self, before: BranchText, token_id: int) -> bool:
+        """Say whether the last token of a text holds nothing but what the program put there.
+
+        `before` is the text as it was before it was settled.
+        """
+        return before.ends_as_given(self._tokenizer.token_bytes[token_id] or b"")
 
     def grow(self, tokens: TokenLink | None, token_ids: Int32) -> TokenLink | None:
         """Give `tokens` with these after them; a text's first token is BOS where it must be."""

@@ -9,19 +9,15 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ..lang.errors import (
-    Invalid,
-    NodeError,
-    ProgramError,
-    Truncated,
-)
+from ..lang.errors import Invalid, NodeError, ProgramError, Truncated
+from ..lang.graph import Node
 from ..lang.ops import Gen
 from ..lang.tape import Tape
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
+from .captures import Reader
 from .failures import Outcome, backend_died, failure_error
-from .screen import Screen
+from .outbox import Outbox
 from .tasks import Signal
-from .values import Parsed, value_of
 
 Sink: TypeAlias = Callable[[NodeEvent], None]
 
@@ -52,12 +48,12 @@ class LiveDriver:
         self._tape = tape
         self._sink = sink
         self._lock = threading.Lock()
-        self._submit_lock = threading.Lock()  # segments reach the session in order of id
+        self._submit_lock = threading.RLock()  # segments reach the session in order of id
         self._outcomes: dict[int, Outcome] = {}  # in order of time
         self._handled: set[int] = set()  # failures that the author has seen
         self._waiters: list[_Waiter] = []
-        self._screen = Screen()
-        self._values: dict[int, Parsed] = {}
+        self._reader = Reader(tape)
+        self._outbox = Outbox(self._reader.text)
         self._lost: Exception | None = None
         self._is_closed = False
         self._is_abandoned = False
@@ -65,26 +61,24 @@ class LiveDriver:
 
     # What a state asks for
 
-    def value(self, node: int) -> object:
-        """Give a node's value; submits and waits. Raises: NodeError, BackendError."""
+    def value(self, node: int, capture: str | None = None) -> object:
+        """Give a node's value, or a capture; submits and waits.
+
+        Raises: NodeError, BackendError.
+        """
         done = self._done(node)
         try:
-            return self.parsed(done)
+            return self.parsed(done, capture)
         except (Truncated, Invalid):
             self._handled.add(node)
             raise
 
-    def parsed(self, done: Done) -> object:
+    def parsed(self, done: Done, capture: str | None = None) -> object:
         """Give the value of a node that is done: its text, or what a schema's JSON says.
 
         Raises: Truncated, Invalid.
         """
-        node = self._tape.node(done.node)
-        if not isinstance(node.op, Gen) or node.op.schema is None:
-            return done.text
-        if done.node not in self._values:
-            self._values[done.node] = value_of(node, node.op.schema, done)
-        return self._values[done.node].get()
+        return self._reader.values(done).get(capture)
 
     def text(self, node: int) -> str:
         """Give the text that a node added to its branch; submits and waits."""
@@ -106,7 +100,7 @@ class LiveDriver:
             return
         rest = self._missing(nodes)
         if rest:
-            self._session.cancel(rest)
+            self._cancel(rest)
             self._await(nodes)
         self._mark_handled(nodes)
         raise self.error(self._cause(failures[0], nodes))
@@ -117,11 +111,8 @@ class LiveDriver:
         """Submit what the tape holds, as one segment."""
         with self._submit_lock:
             self._check()
-            segment, refused = self._screen.split(self._tape.take())
-            if segment:
-                self._session.submit(segment)
-        if refused:
-            self._on_events(refused)
+            failed = self._submit(self._tape.take())
+        self._on_events(failed)
 
     def finish(self) -> None:
         """Submit the rest and wait for everything.
@@ -164,7 +155,30 @@ class LiveDriver:
 
     def error(self, failure: Failed) -> NodeError:
         """Give the error for a failed node; names it, its line, and where the failure began."""
+        for fault in self._faults((failure.origin,)):  # it uses a capture that is not there
+            return fault
         return failure_error(failure, self._tape, self._outcomes)
+
+    # Submitting
+
+    def _submit(self, segment: Sequence[Node]) -> list[Failed]:
+        """Send what can be sent, with the lock held; give what has failed."""
+        sendable, failed = self._outbox.release(segment, self._outcomes)
+        if sendable:
+            self._session.submit(sendable)
+        return failed
+
+    def _release(self) -> None:
+        """Send what has waited for a capture."""
+        with self._submit_lock:
+            failed = [] if self._is_closed else self._submit(())
+        self._on_events(failed)
+
+    def _cancel(self, nodes: Sequence[int]) -> None:
+        with self._submit_lock:
+            failed = self._outbox.cancel(nodes)
+            self._session.cancel(nodes)
+        self._on_events(failed)
 
     # Waiting
 
@@ -223,6 +237,12 @@ class LiveDriver:
                 self._sink(event)
         for waiter in woken:
             waiter.signal.set()
+        if any(isinstance(e, Done | Failed) and self._has_captures(e.node) for e in events):
+            self._release()
+
+    def _has_captures(self, node: int) -> bool:
+        op = self._tape.node(node).op
+        return isinstance(op, Gen) and bool(op.captures)
 
     def _settle(self, outcome: Outcome) -> list[_Waiter]:
         """Take the waiters whose wait this outcome ends."""
@@ -264,9 +284,9 @@ class LiveDriver:
         """Give what is wrong with the values of the finished nodes among `nodes`, in order."""
         for node in nodes:
             outcome = self._outcomes.get(node)
-            if isinstance(outcome, Done):
+            for parsed in self._reader.values(outcome) if isinstance(outcome, Done) else ():
                 try:
-                    self.parsed(outcome)
+                    parsed.get()
                 except (Truncated, Invalid) as fault:
                     yield fault
 

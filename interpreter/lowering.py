@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..lang.ops import Gen, Sampling
+from ..lang.ops import Constraint, Gen, GrammarText, Sampling
 from ..runtime.grammar.spec import GrammarSpec, SchemaOptions
 from ..runtime.sequence import Int32, Request, SamplingParams
 
 
-def gen_request(op: Gen, id: str, prompt: Int32, defaults: Sampling, place_seed: int) -> Request:
+def gen_request(
+    op: Gen, id: str, prompt: Int32, defaults: Sampling, place_seed: int, may_heal: bool
+) -> Request:
     """Give the request for a gen after `prompt`; its own seed goes before its place's.
+
+    `may_heal`: the program wrote the last token of the prompt. It is healed unless the gen,
+    or else the run, says no.
 
     Raises: RequestError (`invalid_request`), naming the field.
     """
     sampling = sampling_params(op.sampling, defaults)
+    heal = defaults.heal if op.sampling.heal is None else op.sampling.heal
+    sampling = dataclasses.replace(sampling, heal=may_heal and heal is not False)
     return Request(
         id=id,
         prompt=prompt,
         sampling=sampling,
-        grammar=grammar_spec(op, sampling.stop),
+        grammar=grammar_spec(op.constraint, sampling.stop),
         seed=place_seed if op.seed is None else op.seed,
     )
 
@@ -39,20 +46,27 @@ def sampling_params(own: Sampling, defaults: Sampling) -> SamplingParams:
     return SamplingParams(**given)
 
 
-def grammar_spec(op: Gen, stops: tuple[str, ...]) -> GrammarSpec | None:
-    """Give the constraint of a gen, if it has one."""
-    if op.regex is not None:
-        return GrammarSpec("regex", (op.regex,), stops)
-    if op.choices is not None:
-        return GrammarSpec("choices", op.choices, stops)
-    if op.grammar is not None:
-        return GrammarSpec(op.grammar.format, (op.grammar.source,), stops)
-    if op.schema is not None:
+def grammar_spec(constraint: Constraint, stops: tuple[str, ...] = ()) -> GrammarSpec | None:
+    """Give a constraint as the runtime has it; None if it is one of nothing."""
+    if constraint.regex is not None:
+        return GrammarSpec("regex", (constraint.regex,), stops)
+    if constraint.choices is not None:
+        return GrammarSpec("choices", constraint.choices, stops)
+    if constraint.grammar is not None:
+        return text_spec(constraint.grammar, stops)
+    if constraint.schema is not None:
         options = SchemaOptions(
-            max_blanks=op.schema.whitespace,
-            is_any_order=op.schema.order == "any",
-            registry=tuple((each.uri, each.source) for each in op.schema.registry),
-            is_strict=op.schema.strict,
+            max_blanks=constraint.schema.whitespace,
+            is_any_order=constraint.schema.order == "any",
+            registry=tuple((each.uri, each.source) for each in constraint.schema.registry),
+            is_strict=constraint.schema.strict,
         )
-        return GrammarSpec("json_schema", (op.schema.source,), stops, options)
+        return GrammarSpec("json_schema", (constraint.schema.source,), stops, options)
     return None
+
+
+def text_spec(grammar: GrammarText, stops: tuple[str, ...] = ()) -> GrammarSpec:
+    """Give a grammar as the runtime has it, with its parts."""
+    specs = ((part.name, grammar_spec(part.constraint)) for part in grammar.parts)
+    parts = tuple((name, spec) for name, spec in specs if spec is not None)
+    return GrammarSpec(grammar.format, (grammar.source,), stops, parts=parts)

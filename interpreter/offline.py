@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
-from ..lang.checked_ops import gen_of
+from ..lang.constraint import constraint_of, parts_of
 from ..lang.errors import GrammarError, InvalidArgument
-from ..lang.ops import GrammarText, PropertyOrder, Sampling
+from ..lang.ops import Constraint, GrammarText, PropertyOrder
+from ..lang.options import text as text_of
 from ..lang.where import place
-from .values import mismatch, schema_fault
+from .captures import constraint_fault, part_mismatch
+from .values import mismatch
 
 if TYPE_CHECKING:
     from ..runtime.grammar.explain import Explanation
@@ -20,15 +22,13 @@ T = TypeVar("T")
 MAX_BYTES = 200  # of a sample: from half of it on, it takes a short way to its end
 
 
-def _text(kind: str, source: object) -> GrammarText:
-    return GrammarText("lark" if kind == "lark" else "ebnf", cast("str", source))
-
-
 class Grammar:
-    """One constraint of a gen, to try out: `Grammar(schema=Order).match(text)`.
+    """One constraint of a gen: to try out, `Grammar(schema=Order).match(text)`; to be given to a
+    gen, `gen(grammar=...)`, which may capture its parts; to be a part of another.
 
     Exactly one of `schema`, `regex`, `choices`, `lark` and `ebnf` is given; the others are as
-    `gen` has them. `gen(grammar=...)` takes one made of `lark` or `ebnf`.
+    `gen` has them. `parts` are the grammars that a text in EBNF or GBNF names as rules, and one
+    in Lark as terminals that it declares: `%declare ARGS`.
 
     Raises: InvalidArgument naming the option.
     """
@@ -41,6 +41,7 @@ class Grammar:
         choices: Sequence[str] | None = None,
         lark: str | None = None,
         ebnf: str | None = None,
+        parts: Mapping[str, Grammar] | None = None,
         strict: bool | None = None,
         whitespace: int | None = None,
         order: PropertyOrder | None = None,
@@ -51,15 +52,12 @@ class Grammar:
         if len(kinds) != 1:
             raise InvalidArgument(f"{place()}Grammar(): give one of {', '.join(given)}")
         (self.kind,) = kinds
-        text = given[self.kind] if self.kind in ("lark", "ebnf") else None
         try:
-            self._op = gen_of(
-                None,
-                Sampling(),
+            self._constraint = constraint_of(
                 regex=regex,
                 choices=choices,
                 schema=schema,
-                grammar=None if text is None else _text(self.kind, text),
+                grammar=_grammar_text(lark, ebnf, parts),
                 strict=strict,
                 whitespace=whitespace,
                 order=order,
@@ -70,14 +68,19 @@ class Grammar:
         self._compiled: PooledGrammar | None = None
 
     @property
+    def constraint(self) -> Constraint:
+        """Give what its texts match, as a gen has it."""
+        return self._constraint
+
+    @property
     def source(self) -> str:
         """Give its text; of choices, one a line."""
-        op = self._op
-        if op.schema is not None:
-            return op.schema.source
-        if op.grammar is not None:
-            return op.grammar.source
-        return op.regex if op.regex is not None else "\n".join(op.choices or ())
+        own = self._constraint
+        if own.schema is not None:
+            return own.schema.source
+        if own.grammar is not None:
+            return own.grammar.source
+        return own.regex if own.regex is not None else "\n".join(own.choices or ())
 
     def match(self, text: str) -> bool:
         """Say whether a gen could write `text`, as a whole. Raises: GrammarError."""
@@ -88,9 +91,10 @@ class Grammar:
         from ..runtime.grammar.explain import mismatch as leaves
 
         reason = self._asked(lambda: leaves(self._grammar(), text))
-        if reason or self._op.schema is None:
-            return reason
-        return mismatch(self._op.schema, text)
+        schema, grammar = self._constraint.schema, self._constraint.grammar
+        if reason or schema is not None:
+            return reason if schema is None else reason or mismatch(schema, text)
+        return "" if grammar is None else self._asked(lambda: part_mismatch(grammar, text))
 
     def sample(self, seed: int = 0, max_bytes: int = MAX_BYTES) -> str:
         """Give a random text, the same for the same seed. Raises: GrammarError."""
@@ -108,16 +112,18 @@ class Grammar:
 
     def __repr__(self) -> str:
         shown = self.source if len(self.source) <= 60 else f"{self.source[:60]}..."
-        return f"Grammar({self.kind}={shown!r})"
+        grammar = self._constraint.grammar
+        names = [] if grammar is None else [part.name for part in grammar.parts]
+        return f"Grammar({self.kind}={shown!r}{f', parts={names}' if names else ''})"
 
     def _fault(self) -> str:
-        fault = None if self._op.schema is None else schema_fault(self._op.schema)
+        fault = constraint_fault(self._constraint)
         return "" if fault is None else fault[1]
 
     def _spec(self) -> GrammarSpec:
         from .lowering import grammar_spec
 
-        spec = grammar_spec(self._op, ())
+        spec = grammar_spec(self._constraint)
         assert spec is not None
         return spec
 
@@ -137,3 +143,16 @@ class Grammar:
             return ask()
         except RequestError as error:
             raise GrammarError(str(error), code=error.code) from error
+
+
+def _grammar_text(lark: object, ebnf: object, parts: object) -> GrammarText | None:
+    source = lark if lark is not None else ebnf
+    if source is None:
+        if parts is not None:
+            raise InvalidArgument(
+                "parts are named by a text in Lark, EBNF or GBNF; give lark or ebnf"
+            )
+        return None
+    field = "lark" if lark is not None else "ebnf"
+    named = () if parts is None else parts_of(parts)
+    return GrammarText("lark" if field == "lark" else "ebnf", text_of(field, source), named)

@@ -14,8 +14,12 @@ def gen_outcome(
     prompt: BranchText, text: str, output: Output, codec: TextCodec
 ) -> tuple[BranchText, str, NodeMeta]:
     """Append what was generated, token for token; text cut out of a token waits as text."""
-    tokens = codec.grow(prompt.tokens, as_ids(output.token_ids))
-    branch = dataclasses.replace(prompt, tokens=tokens).add(output.tail)
+    tokens = prompt.tokens
+    if output.is_healed:
+        assert tokens is not None
+        tokens = tokens.without_last()
+    tokens = codec.grow(tokens, as_ids(output.token_ids))
+    branch = dataclasses.replace(prompt, tokens=tokens).add(output.tail, is_given=False)
     meta = NodeMeta(output.finish_reason, output.stop_reason, _usage(output.usage))
     return branch, text, meta
 

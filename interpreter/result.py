@@ -8,7 +8,7 @@ from typing import Any
 
 from ..lang.errors import InvalidArgument, UnknownVariable
 from ..lang.forks import Gathered, gather
-from ..lang.graph import Graph
+from ..lang.graph import Graph, Source, variables_of
 from ..lang.ops import Gen, Select
 from ..lang.tape import Tape
 from ..lang.transcript import messages_of, text_of
@@ -18,7 +18,10 @@ from .driver import LiveDriver
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one gen or select wrote; `branch` is its branch's path, "" for the body itself."""
+    """What one gen or select wrote, or a gen captured.
+
+    `branch` is its branch's path, "" for the body itself.
+    """
 
     branch: str
     variable: str | None
@@ -87,30 +90,35 @@ class Result:
         the run went on.
         """
         driver, found = self._find(name)
-        if isinstance(found, int):
-            return driver.value(found)
-        return [None if node is None else driver.value(node) for node in found]
+        if isinstance(found, Source):
+            return driver.value(found.node, found.capture)
+        return [None if at is None else driver.value(at.node, at.capture) for at in found]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
     def outputs(self) -> tuple[Written, ...]:
-        """Give every gen and select of the run, those of all branches, in order of recording."""
+        """Give every gen and select of the run, those of all branches, in order of recording.
+
+        What a gen captures follows it.
+        """
         driver = self._ready()
-        return tuple(
-            Written(node.branch, node.op.name, driver.value(node.id))
-            for node in self._tape.nodes
-            if isinstance(node.op, Gen | Select)
-        )
+        found: list[Written] = []
+        for node in self._tape.nodes:
+            if isinstance(node.op, Gen | Select):
+                captures = node.op.captures if isinstance(node.op, Gen) else ()
+                found.append(Written(node.branch, node.op.name, driver.value(node.id)))
+                found += [Written(node.branch, n, driver.value(node.id, n)) for n in captures]
+        return tuple(found)
 
     def meta(self, name: str) -> NodeMeta:
         """Give finish reason, probabilities and usage of a variable of the body itself."""
         driver, found = self._find(name)
-        if not isinstance(found, int):
+        if not isinstance(found, Source):
             raise InvalidArgument(
                 f'meta("{name}"): a fork made it a list; read it in the body: forks[i].meta(...)'
             )
-        return driver.meta(found)
+        return driver.meta(found.node)
 
     def text(self) -> str:
         """Give the whole text of the body's own branch, turns as the model sees them."""
@@ -137,7 +145,7 @@ class Result:
     def _tip(self) -> int | None:
         return max((node.id for node in self._tape.nodes if node.branch == ""), default=None)
 
-    def _find(self, name: str) -> tuple[LiveDriver, int | Gathered]:
+    def _find(self, name: str) -> tuple[LiveDriver, Source | Gathered]:
         driver = self._ready()
         if name not in self._names:
             known = ", ".join(self._names) or "none"
@@ -145,20 +153,17 @@ class Result:
         return driver, self._names[name]
 
 
-def _names(tape: Tape) -> dict[str, int | Gathered]:
+def _names(tape: Tape) -> dict[str, Source | Gathered]:
     """Give the body's variables: its own, and those of its branches as lists, by fork."""
-    own: dict[str, int | Gathered] = {}
-    in_branch: dict[str, dict[str, int]] = {}
+    by_branch: dict[str, dict[str, Source]] = {}
     for node in tape.nodes:
-        if isinstance(node.op, Gen | Select) and node.op.name is not None:
-            names = own if node.branch == "" else in_branch.setdefault(node.branch, {})
-            names[node.op.name] = node.id
-    joined: dict[str, int | Gathered] = {}
+        by_branch.setdefault(node.branch, {}).update(variables_of(node))
+    joined: dict[str, Source | Gathered] = {}
     for fork in tape.forks:
         if "/" not in fork.path:  # the body's own fork
-            branches = [in_branch.get(f"{fork.path}.{i}", {}) for i in range(fork.width)]
+            branches = [by_branch.get(f"{fork.path}.{i}", {}) for i in range(fork.width)]
             joined |= gather(branches)
-    return {**joined, **own}
+    return {**joined, **by_branch.get("", {})}
 
 
 def _sum(usages: Iterable[NodeUsage]) -> NodeUsage:

@@ -1,4 +1,4 @@
-"""What need not be sent: nodes with a schema that is none, and all that depends on them."""
+"""What need not be sent: nodes with a constraint that is none, and all that depends on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..lang.graph import Node
 from ..lang.ops import Gen
 from ..lang.words import spell
 from .backend import Failed
-from .values import schema_fault
+from .captures import constraint_fault
 
 
 class Screen:
@@ -36,8 +36,8 @@ class Screen:
                 cause = None if source is None else self._refused.get(source)
                 if cause is not None:
                     return Failed(node.id, cause.code, cause.message, cause.origin)
-        if isinstance(node.op, Gen) and node.op.schema is not None:
-            fault = schema_fault(node.op.schema)
+        if isinstance(node.op, Gen):
+            fault = constraint_fault(node.op.constraint, node.op.captures)
             if fault is not None:
                 code, reason = fault
                 return Failed(node.id, code, f"{spell(node.op)}: {reason}", node.id)

@@ -126,6 +126,9 @@ class ExecutorSession:
         match node.op:
             case Text(text):
                 self._finish(state, before.add(text), text)
+            case Value(capture=str(capture)):
+                message = f"the capture {capture!r} is to be read at the client, and sent as text"
+                raise RequestError("invalid_request", message)
             case Value(source):
                 value = self._states[source].text
                 self._finish(state, before.add(value), value)
@@ -145,8 +148,9 @@ class ExecutorSession:
         state.branch = self._codec.settle_prompt(before)
         assert state.branch.tokens is not None
         prompt = state.branch.tokens.all_ids()
+        may_heal = self._codec.may_heal(before, int(prompt[-1]))
         request = gen_request(
-            op, self._request_id(state), prompt, self._config.sampling, state.seed
+            op, self._request_id(state), prompt, self._config.sampling, state.seed, may_heal
         )
         self._start(state, request, is_streaming=self._config.is_streaming)
 

@@ -53,43 +53,63 @@ def schema_fault(schema: JsonSchema) -> tuple[str, str] | None:
 
 def value_of(node: Node, schema: JsonSchema, done: Done) -> Parsed:
     """Read the value that a gen wrote."""
-    text, meta = done.text, done.meta
+    # Only a number can be whole and still go on.
+    is_whole = _is_whole(done.text)
+    if done.meta.finish_reason == "length" and not is_whole:
+        return Parsed(fault=fault_of(node, done, "the number may go on", is_whole=False))
+    return part_value(node, schema, done, done.text, is_whole=is_whole)
+
+
+def part_value(
+    node: Node,
+    schema: JsonSchema,
+    done: Done,
+    text: str,
+    *,
+    is_whole: bool = True,
+    what: str = "the value",
+) -> Parsed:
+    """Read a value out of the `text` that a part of a gen's output is; or all of it."""
     cause: Exception | None = None
-    reason = ""
     try:
         value: object = _read(text)
-        # Only a number can be whole and still go on.
-        if meta.finish_reason == "length" and not text.endswith(("}", "]", '"', "e", "l")):
-            reason = "the number may go on"
-        else:
-            reason = mismatch(schema, text)
-            value = value if reason or schema.hint is None else load(schema.hint, value, text)
-            if not reason:
-                return Parsed(value)
+        reason = mismatch(schema, text)
+        value = value if reason or schema.hint is None else load(schema.hint, value, text)
+        if not reason:
+            return Parsed(value)
     except RecursionError as error:
         cause, reason = error, "it is nested too deeply to be read and validated"
     except ValueError as error:  # pydantic's ValidationError is one, too
         cause, reason = error, str(error)
     except Exception as error:  # the author's class refuses the value in its own way
         cause, reason = error, f"{type(error).__name__}: {error}"
-    return Parsed(fault=_fault(node, done, reason, cause))
+    return Parsed(fault=fault_of(node, done, reason, cause, is_whole=is_whole, what=what))
 
 
-def _fault(node: Node, done: Done, reason: str, cause: Exception | None) -> Truncated | Invalid:
+def fault_of(
+    node: Node,
+    done: Done,
+    reason: str,
+    cause: Exception | None = None,
+    *,
+    is_whole: bool,
+    what: str = "the value",
+) -> Truncated | Invalid:
+    """Say what is wrong with `what` of a gen's output, or what has cut it if it is not whole."""
     at = "" if node.where is None else f"{node.where}: "
     shown = done.text if len(done.text) <= _WIDTH else f"{done.text[:_WIDTH]}..."
     kind: type[Truncated | Invalid]
-    if done.meta.finish_reason == "length" and not _is_whole(done.text):
+    if done.meta.finish_reason == "length" and not is_whole:
         kind = Truncated
         num_tokens = done.meta.usage.output_tokens
         reason = f"cut by max_tokens or the context after {num_tokens} tokens"
         remedy = "; give it more max_tokens"
     else:
         kind, remedy = Invalid, ""
-        if done.meta.stop_reason is not None and not _is_whole(done.text):
+        if done.meta.stop_reason is not None and not is_whole:
             reason = f"cut by the stop string {done.meta.stop_reason!r}"
     branch = f" in branch {node.branch}" if node.branch else ""
-    message = f"{at}{spell(node.op)}{branch}: the value is {_SAYS[kind]}: {reason}{remedy}: {shown}"
+    message = f"{at}{spell(node.op)}{branch}: {what} is {_SAYS[kind]}: {reason}{remedy}: {shown}"
     fault = kind(one_line(message), text=done.text, reason=reason, node=node.id, where=node.where)
     fault.__cause__ = cause
     return fault

@@ -8,7 +8,7 @@ from typing import Never, Protocol, TypeAlias
 from .checked_ops import gen_of, select_of
 from .errors import InvalidArgument, NotSupported
 from .expr import Expr, turn
-from .ops import PropertyOrder, SelectMethod
+from .ops import Constraint, PropertyOrder, SelectMethod
 from .options import GEN_OPTIONS, refuse_n, refuse_unknown, sampling
 from .where import place
 
@@ -20,13 +20,8 @@ class GrammarLike(Protocol):
     """A grammar that says itself what it is: `plait.Grammar`."""
 
     @property
-    def kind(self) -> str:
-        """Say in which syntax it is: "lark" or "ebnf"."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Give its text."""
+    def constraint(self) -> Constraint:
+        """Give what its texts match."""
         ...
 
 
@@ -42,9 +37,11 @@ def gen(
     top_k: int | None = None,
     min_p: float | None = None,
     ignore_eos: bool | None = None,
+    heal: bool | None = None,
     regex: str | None = None,
     choices: Sequence[str] | None = None,
     grammar: str | GrammarLike | None = None,
+    captures: Sequence[str] | None = None,
     strict: bool | None = None,
     whitespace: int | None = None,
     order: PropertyOrder | None = None,
@@ -74,12 +71,20 @@ def gen(
         top_k: Draw from this many most likely tokens; 0 or -1 for all.
         min_p: Draw from tokens at least this likely, relative to the likeliest.
         ignore_eos: Go on where the model would end.
+        heal: Let the first token begin inside the text before it, so that what the author wrote
+            may end anywhere in a word (True, unless the run says otherwise); the output is
+            what follows that text in any case. False keeps the text's tokens as they are.
         regex: The output matches this regular expression as a whole, unless `max_tokens`
             or the context cuts it; `meta(name).finish_reason` is "length" then.
         choices: The output is one of these texts, unless it is cut in the same way; see
             `select` for scoring them instead.
         grammar: The output is a text of this grammar, in Lark's syntax, or in EBNF or GBNF
-            (whose rules have `::=`), unless it is cut in the same way.
+            (whose rules have `::=`), unless it is cut in the same way. A `Grammar` may be of
+            any kind, and have parts that are Grammars.
+        captures: What these parts of the output have becomes a variable each: groups of
+            `regex`, rules, terminals and parts of `grammar`. Of several texts it is the last,
+            of none None; of a part that is a schema, its value. Where the output is cut,
+            reading one is Truncated or Invalid.
         strict: Refuse a schema of which something is only checked at the end.
         whitespace: The most blanks at each place where JSON allows them; 0 is compact.
         order: "listed" writes properties as the schema lists them, "any" lets the model choose.
@@ -102,6 +107,7 @@ def gen(
             top_p=top_p,
             min_p=min_p,
             ignore_eos=ignore_eos,
+            heal=heal,
         )
         op = gen_of(
             name,
@@ -110,6 +116,7 @@ def gen(
             choices=choices,
             schema=schema,
             grammar=grammar,
+            captures=captures,
             strict=strict,
             whitespace=whitespace,
             order=order,

@@ -60,10 +60,16 @@ def values_have_sources(graph: Graph) -> Iterator[Finding]:
         source = node.op.source if isinstance(node.op, Value) else None
         if node.reads != (() if source is None else (source,)):
             yield node, f"it reads {list(node.reads)}; its operation asks for {source}"
-        elif source is not None and 0 <= source < node.id:
-            kind = graph.nodes[source].op
-            if not isinstance(kind, Gen | Select):
-                yield node, f"its source {source} is a {type(kind).__name__}, which has no value"
+        elif isinstance(node.op, Value) and 0 <= node.op.source < node.id:
+            yield from ((node, fault) for fault in _without_value(node.op, graph.nodes))
+
+
+def _without_value(value: Value, nodes: Sequence[Node]) -> Iterator[str]:
+    source = nodes[value.source].op
+    if not isinstance(source, Gen | Select):
+        yield f"its source {value.source} is a {type(source).__name__}, which has no value"
+    elif value.capture not in (None, *(source.captures if isinstance(source, Gen) else ())):
+        yield f'its source {value.source} does not capture "{value.capture}"'
 
 
 def turns_are_balanced(graph: Graph) -> Iterator[Finding]:

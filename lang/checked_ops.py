@@ -5,45 +5,37 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import get_args
 
-from .constraint import grammar_of, schema_of
-from .errors import InvalidArgument
+from .captures import captures_of
+from .constraint import KINDS, constraint_of
 from .ops import Gen, Input, Op, Sampling, Select, SelectMethod, Text
 from .options import choices_of, name_of, sampling, seed_of, text, wrong
 
 METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
-CONSTRAINTS = ("regex", "choices", "schema", "grammar")
 
 
 def gen_of(
     name: object,
     options: Sampling,
     *,
-    regex: object = None,
-    choices: object = None,
-    schema: object = None,
-    grammar: object = None,
+    captures: object = None,
     seed: object = None,
-    **schema_options: object,
+    **constraints: object,
 ) -> Gen:
-    """Give a checked gen. Raises: InvalidArgument, naming the field."""
-    constraints = zip(CONSTRAINTS, (regex, choices, schema, grammar), strict=True)
-    given = [constraint for constraint, value in constraints if value is not None]
-    if len(given) > 1:
-        raise InvalidArgument(
-            f"{' and '.join(given)} are {'both' if len(given) == 2 else 'all'} given; "
-            "a gen takes at most one of them"
-        )
-    options_given = [key for key, value in schema_options.items() if value is not None]
-    if options_given and schema is None:
-        raise InvalidArgument(f"{options_given[0]} says how a schema's value is written; give one")
+    """Give a checked gen; `constraints` are those of `constraint_of`.
+
+    Raises: InvalidArgument, naming the field.
+    """
+    own_name = name_of(name)
+    constraint = constraint_of(**constraints)
     return Gen(
-        name=name_of(name),
+        name=own_name,
         sampling=options,
-        regex=None if regex is None else text("regex", regex),
-        choices=None if choices is None else choices_of(choices),
+        regex=constraint.regex,
+        choices=constraint.choices,
         seed=seed_of(seed),
-        schema=None if schema is None else schema_of(schema, **schema_options),
-        grammar=None if grammar is None else grammar_of(grammar),
+        schema=constraint.schema,
+        grammar=constraint.grammar,
+        captures=captures_of(captures, own_name, constraint),
     )
 
 
@@ -63,8 +55,9 @@ def check_op(op: Op) -> None:
     match op:
         case Gen():
             given = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
-            constraints = {name: getattr(op, name) for name in CONSTRAINTS}
-            gen_of(op.name, sampling(**given), seed=op.seed, **constraints)
+            constraints = {name: getattr(op, name) for name in KINDS}
+            options = sampling(**given)
+            gen_of(op.name, options, seed=op.seed, captures=op.captures, **constraints)
         case Select():
             select_of(op.name, op.choices, op.method)
         case Text():

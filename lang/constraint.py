@@ -4,22 +4,61 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any, NoReturn, TypeGuard, TypeVar, cast, get_args
 
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
-from .ops import GrammarFormat, GrammarText, JsonSchema, PropertyOrder, SchemaDocument
-from .options import check_encodes, flag, text, whole, wrong
+from .ops import (
+    Constraint,
+    GrammarFormat,
+    GrammarPart,
+    GrammarText,
+    JsonSchema,
+    PropertyOrder,
+    SchemaDocument,
+)
+from .options import check_encodes, choices_of, flag, text, whole, wrong
 from .standin import stop
 
 ORDERS: tuple[PropertyOrder, ...] = get_args(PropertyOrder)
 FORMATS: tuple[GrammarFormat, ...] = get_args(GrammarFormat)
+KINDS = tuple(field.name for field in fields(Constraint))
+MAX_DEPTH = 32  # of grammars in each other
 
 T = TypeVar("T")
 
 # A line that begins with a rule's name and `::=` is EBNF; Lark has only `:` there.
 _EBNF = re.compile(r"^[ \t]*<?[\w.-]+>?\s*::=", re.MULTILINE)
+
+
+def constraint_of(
+    *,
+    regex: object = None,
+    choices: object = None,
+    schema: object = None,
+    grammar: object = None,
+    **schema_options: object,
+) -> Constraint:
+    """Give what at most one of these asks for. Raises: InvalidArgument, naming the field."""
+    constraints = zip(KINDS, (regex, choices, schema, grammar), strict=True)
+    given = [constraint for constraint, value in constraints if value is not None]
+    if len(given) > 1:
+        raise InvalidArgument(
+            f"{' and '.join(given)} are {'both' if len(given) == 2 else 'all'} given; "
+            "a gen takes at most one of them"
+        )
+    options_given = [key for key, value in schema_options.items() if value is not None]
+    if options_given and schema is None:
+        raise InvalidArgument(f"{options_given[0]} says how a schema's value is written; give one")
+    if grammar is not None:
+        return grammar_of(grammar)
+    return Constraint(
+        regex=None if regex is None else text("regex", regex),
+        choices=None if choices is None else choices_of(choices),
+        schema=None if schema is None else schema_of(schema, **schema_options),
+    )
 
 
 def schema_of(
@@ -54,21 +93,74 @@ def schema_of(
     )
 
 
-def grammar_of(grammar: object) -> GrammarText:
-    """Give the checked grammar of a text, or of what has `kind` and `source`: plait.Grammar.
+def grammar_of(grammar: object) -> Constraint:
+    """Give the checked constraint of a text, or of what has a `constraint`: plait.Grammar.
 
     Raises: InvalidArgument.
     """
     stop(grammar, "the option grammar needs the value")
     if isinstance(grammar, str):
         source = text("grammar", grammar)
-        return GrammarText("ebnf" if _EBNF.search(source) else "lark", source)
-    kind = grammar.format if isinstance(grammar, GrammarText) else getattr(grammar, "kind", None)
-    known: GrammarFormat | None = _one_of(FORMATS, kind)
-    if known is None:
-        allowed = "a text in Lark's syntax, EBNF or GBNF, or a Grammar(lark=...) or (ebnf=...)"
+        return Constraint(grammar=GrammarText("ebnf" if _EBNF.search(source) else "lark", source))
+    if isinstance(grammar, GrammarText):  # of a Grammar, or it came with a graph
+        return Constraint(grammar=_checked_text(grammar, MAX_DEPTH))
+    constraint = getattr(grammar, "constraint", None)
+    if not isinstance(constraint, Constraint):
+        allowed = "a text in Lark's syntax, EBNF or GBNF, or a Grammar(...)"
         raise wrong("grammar", grammar, allowed)
-    return GrammarText(known, text("grammar", getattr(grammar, "source", None)))
+    return _checked(constraint, MAX_DEPTH)
+
+
+def parts_of(parts: object) -> tuple[GrammarPart, ...]:
+    """Give the grammars that another one names. Raises: InvalidArgument, naming the part."""
+    stop(parts, "the option parts needs the value")
+    if not isinstance(parts, Mapping):
+        raise wrong("parts", parts, "a dict of Grammars by name")
+    found: list[GrammarPart] = []
+    for name, part in cast("Mapping[object, object]", parts).items():
+        stop(part, "a part needs the value")
+        constraint = getattr(part, "constraint", None)
+        if not isinstance(constraint, Constraint):
+            example = "Grammar(choices=[...]), Grammar(schema=...), Grammar(lark=...)"
+            raise wrong(f"parts[{name!r}]", part, f"a Grammar, such as {example}")
+        found.append(GrammarPart(text("parts", name), constraint))
+    return tuple(found)
+
+
+def _checked_text(grammar: GrammarText, depth: int) -> GrammarText:
+    known: GrammarFormat | None = _one_of(FORMATS, grammar.format)
+    if known is None:
+        raise wrong("format", grammar.format, f"one of {', '.join(FORMATS)}")
+    if depth == 0:
+        raise InvalidArgument(f"parts: more than {MAX_DEPTH} grammars in each other")
+    _refuse_twice(part.name for part in grammar.parts)
+    parts = [_checked_part(part, depth - 1) for part in grammar.parts]
+    return GrammarText(known, text("grammar", grammar.source), tuple(parts))
+
+
+def _checked_part(part: GrammarPart, depth: int) -> GrammarPart:
+    name = text("parts", part.name)
+    try:
+        return GrammarPart(name, _checked(part.constraint, depth))
+    except InvalidArgument as error:
+        raise InvalidArgument(f"parts[{name!r}]: {error}") from None
+
+
+def _checked(constraint: Constraint, depth: int) -> Constraint:
+    given = {kind: value for kind in KINDS if (value := getattr(constraint, kind)) is not None}
+    if len(given) != 1:
+        raise InvalidArgument(f"a grammar is one of {', '.join(KINDS)}; give one")
+    if constraint.grammar is not None:
+        return Constraint(grammar=_checked_text(constraint.grammar, depth))
+    return constraint_of(**given)
+
+
+def _refuse_twice(names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidArgument(f"parts: {name!r} is there twice")
+        seen.add(name)
 
 
 def _one_of(options: tuple[T, ...], value: object) -> T | None:

@@ -9,10 +9,10 @@ from typing import Protocol
 class Driver(Protocol):
     """Runs the nodes of one program; every method is thread-safe."""
 
-    def value(self, node: int) -> object:
-        """Submit what is pending, wait for a gen or select, and give its value.
+    def value(self, node: int, capture: str | None = None) -> object:
+        """Submit what is pending, wait for a gen or select, and give its value, or a capture.
 
-        It is a str, or what a schema's JSON was read to.
+        It is a str, or what a schema's JSON was read to, or of a capture without a text None.
 
         Raises: NodeError if the node failed, BackendError if the backend did.
         """

@@ -21,6 +21,7 @@ class Link:
     node: int
     name: str
     tape: Tape = field(repr=False, compare=False)
+    capture: str | None = None
 
 
 Part: TypeAlias = str | Gen | Select | RoleBegin | RoleEnd | Link | Hole
@@ -50,15 +51,15 @@ class Expr:
 
 
 class Ref(Expr):
-    """The value of a gen or select, kept in the graph: using it waits for nothing.
+    """The value of a gen or select, or a capture, kept in the graph: using it waits for nothing.
 
     Good in any branch of the same run: `s += "you said " + s.ref("x")`.
     """
 
     __slots__ = ()
 
-    def __init__(self, node: int, name: str, tape: Tape) -> None:
-        Expr.__init__(self, (Link(node, name, tape),))
+    def __init__(self, node: int, name: str, tape: Tape, capture: str | None = None) -> None:
+        Expr.__init__(self, (Link(node, name, tape, capture),))
 
     @property
     def node(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from .errors import InvalidArgument, UnknownVariable
 from .expr import Expr, parts_of
+from .graph import Source
 from .where import place
 
 if TYPE_CHECKING:
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
 Appended: TypeAlias = str | Expr
 Broadcast: TypeAlias = Appended | Callable[[int], Appended] | Sequence[Appended]
-Gathered: TypeAlias = tuple[int | None, ...]  # the branches' nodes by index
+Gathered: TypeAlias = tuple[Source | None, ...]  # the branches' values by index
 
 
-def gather(branches: Sequence[Mapping[str, int]]) -> dict[str, Gathered]:
-    """Join what branches set: name -> node by branch index, None where one did not set it."""
+def gather(branches: Sequence[Mapping[str, Source]]) -> dict[str, Gathered]:
+    """Join what branches set: name -> source by branch index, None where one did not set it."""
     names = dict.fromkeys(name for own in branches for name in own)
     return {name: tuple(own.get(name) for own in branches) for name in names}
 
@@ -40,7 +41,7 @@ class Joined(Mapping[str, list[Any]]):
             known = ", ".join(self._nodes) or "none"
             raise UnknownVariable(f'{place()}no branch set "{name}"; the branches set: {known}')
         value = self._driver.value
-        return [None if node is None else value(node) for node in self._nodes[name]]
+        return [None if at is None else value(at.node, at.capture) for at in self._nodes[name]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nodes)

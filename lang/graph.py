@@ -39,6 +39,24 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Where a variable's value is: what a node wrote, or a capture of it."""
+
+    node: int
+    capture: str | None = None
+
+
+def variables_of(node: Node) -> dict[str, Source]:
+    """Give the variables that a node sets."""
+    found: dict[str, Source] = {}
+    if isinstance(node.op, Gen | Select) and node.op.name is not None:
+        found[node.op.name] = Source(node.id)
+    if isinstance(node.op, Gen):
+        found.update({name: Source(node.id, name) for name in node.op.captures})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Fork:
     """A fork and its number of branches, which the nodes alone do not tell.
 

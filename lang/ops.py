@@ -33,6 +33,7 @@ class Sampling:
     top_p: float | None = None
     min_p: float | None = None
     ignore_eos: bool | None = None
+    heal: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of another node, as text; the node's `reads` names the source."""
+    """The value of another node, or a capture of it, as text; `reads` names the source."""
 
     source: int
+    capture: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,25 @@ class GrammarText:
 
     format: GrammarFormat
     source: str
+    parts: tuple[GrammarPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarPart:
+    """A grammar that another one names."""
+
+    name: str
+    constraint: Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a text must match: exactly one of these, each as a gen has it."""
+
+    regex: str | None = None
+    choices: tuple[str, ...] | None = None
+    schema: JsonSchema | None = None
+    grammar: GrammarText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +134,8 @@ class Gen:
     """Let the model write, and keep what it wrote under `name`.
 
     At most one of `regex`, `choices`, `schema` and `grammar` is given. `seed` overrides the
-    one that the run derives from its own seed and this node's place.
+    one that the run derives from its own seed and this node's place. `captures` are the named
+    parts of the constraint that become variables, too.
     """
 
     name: str | None = None
@@ -123,6 +145,19 @@ class Gen:
     seed: int | None = None
     schema: JsonSchema | None = None
     grammar: GrammarText | None = None
+    captures: tuple[str, ...] = ()
+
+    @property
+    def constraint(self) -> Constraint:
+        """Give what the output must match; of a gen without a constraint, one of nothing."""
+        return Constraint(self.regex, self.choices, self.schema, self.grammar)
+
+    def schema_of(self, capture: str | None) -> JsonSchema | None:
+        """Give the schema of the value, or of a capture's; None if it is text."""
+        if capture is None or self.grammar is None:
+            return self.schema
+        parts = (part for part in self.grammar.parts if part.name == capture)
+        return next((part.constraint.schema for part in parts), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from .standin import stop
 
 GEN_OPTIONS = (
     *(field.name for field in fields(Sampling)),
-    *("regex", "choices", "schema", "grammar", "strict", "whitespace", "order"),
-    *("registry", "seed"),
+    *("regex", "choices", "schema", "grammar", "captures"),
+    *("strict", "whitespace", "order", "registry", "seed"),
 )
 MAX_INT = 2**63 - 1  # what a message to the runtime can carry
 _WIDTH = 200  # characters of a value that a message shows
@@ -102,6 +102,7 @@ def sampling(
     top_p: object = None,
     min_p: object = None,
     ignore_eos: object = None,
+    heal: object = None,
 ) -> Sampling:
     """Give the checked sampling options; None stays None, 0 stays 0.
 
@@ -123,6 +124,7 @@ def sampling(
         top_p=share,
         min_p=real("min_p", min_p, 0, 1, "from 0 to 1"),
         ignore_eos=flag("ignore_eos", ignore_eos),
+        heal=flag("heal", heal),
     )
 
 
@@ -161,7 +163,7 @@ def check_encodes(text: str, field: str) -> None:
 
 def choices_of(choices: object) -> tuple[str, ...]:
     """Check choices: some, each a str that is not empty, none twice."""
-    given = _strings("choices", choices)
+    given = strings("choices", choices)
     if not given:
         raise wrong("choices", choices, "at least one str")
     if len(set(given)) < len(given):
@@ -183,10 +185,11 @@ def _stops(value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
     stop(value, "the option stop needs the value")
-    return _strings("stop", (value,) if isinstance(value, str) else value)
+    return strings("stop", (value,) if isinstance(value, str) else value)
 
 
-def _strings(field: str, values: object) -> tuple[str, ...]:
+def strings(field: str, values: object) -> tuple[str, ...]:
+    """Check a list of texts, none of them empty."""
     stop(values, f"the option {field} needs the value")
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise wrong(field, values, "a str or a list of str" if field == "stop" else "a list of str")

@@ -1,6 +1,6 @@
 """Graphs as versioned JSON, by the declared fields of their dataclasses.
 
-    {"plait_graph": 3, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
+    {"plait_graph": 4, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
 
 A field at its default is left out. Whatever is unknown is refused, never skipped.
 """
@@ -18,7 +18,9 @@ from .checked_ops import check_op
 from .errors import GraphError, InvalidArgument
 from .graph import Break, Fork, Graph, Node, Where
 from .ops import (
+    Constraint,
     Gen,
+    GrammarPart,
     GrammarText,
     Input,
     JsonSchema,
@@ -32,7 +34,8 @@ from .ops import (
     Value,
 )
 
-VERSION = 3  # 2: the graph has its forks; 3: gens with a schema or a grammar
+# 2: the graph has its forks; 3: gens with a schema or a grammar; 4: parts, and captures
+VERSION = 4
 _MARK = "plait_graph"
 _KINDS: Mapping[str, type[Op]] = {
     "text": Text,
@@ -46,7 +49,8 @@ _KINDS: Mapping[str, type[Op]] = {
 _KIND_OF = {kind: name for name, kind in _KINDS.items()}
 
 _RECORDS = (
-    *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, SchemaDocument, GrammarText),
+    *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, SchemaDocument),
+    *(GrammarText, GrammarPart, Constraint),
     *_KINDS.values(),
 )
 _FIELDS: Mapping[type, Mapping[str, Field[object]]] = {
@@ -77,7 +81,10 @@ def loads(text: str) -> Graph:
             f"the graph has version {version!r}, and this plait reads version {VERSION}; "
             "write it again with the plait that reads it"
         )
-    graph = _read_record(Graph, data, "graph")
+    try:
+        graph = _read_record(Graph, data, "graph")
+    except RecursionError as error:
+        raise GraphError("the graph is nested too deeply") from error
     problems = check(graph)
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

@@ -11,16 +11,16 @@ from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
 from .expr import Expr, Link, Part, Ref, parts_of, turn
 from .forks import Forks, Gathered, Joined
-from .graph import Where
-from .ops import Gen, Op, Role, RoleBegin, RoleEnd, Select, Text, Value
+from .graph import Source, Where, variables_of
+from .ops import Op, Role, RoleBegin, RoleEnd, Text, Value
 from .roles import RoleBlock
 from .standin import Hole, stop
 from .tape import Tape
 from .transcript import messages_of, text_of
 from .where import caller, place
 
-# A variable is a gen or select, or after a join the branches' nodes by index.
-Variable: TypeAlias = int | Gathered
+# A variable is what a gen or select wrote or captured, or after a join the branches' by index.
+Variable: TypeAlias = Source | Gathered
 Step: TypeAlias = tuple[Op, tuple[int, ...]]  # an operation and what it reads
 
 _NOTHING: Mapping[str, Variable] = MappingProxyType({})
@@ -47,7 +47,7 @@ class State:
         self._branch = branch
         self._tip: int | None = None
         self._turn: tuple[Role, int] | None = None  # the open turn, and the node that began it
-        self._own: dict[str, int] = {}
+        self._own: dict[str, Source] = {}
         self._joined: dict[str, Gathered] = {}
         self._inherited = _NOTHING
         self._nodes: list[int] = []
@@ -101,15 +101,16 @@ class State:
         """Give the value of a variable; waits for it.
 
         It is a str; of a gen with a schema, what its JSON was read to, whose type is the
-        author's: the checker takes any. After a join, and unless this branch has set `name`
-        itself, it is the list of the branches' values by index.
+        author's: the checker takes any. A capture that has no text is None. After a
+        join, and unless this branch has set `name` itself, it is the list of the branches'
+        values by index.
 
         Raises: UnknownVariable, or the NodeError of what failed.
         """
         found = self._find(name)
         if isinstance(found, tuple):
             return Joined(self._driver, {name: found})[name]
-        return self._driver.value(found)
+        return self._driver.value(found.node, found.capture)
 
     def __contains__(self, name: object) -> bool:
         stop(name, "`in` needs the value")
@@ -118,11 +119,12 @@ class State:
 
     def ref(self, name: str) -> Ref:
         """Give a variable as an expression: using it stays in the graph and waits for nothing."""
-        return Ref(self._node_of(name, "ref"), name, self._tape)
+        found = self._source_of(name, "ref")
+        return Ref(found.node, name, self._tape, found.capture)
 
     def meta(self, name: str) -> Meta:
         """Give what is known of a variable besides its value; waits for it."""
-        return cast(Meta, self._driver.meta(self._node_of(name, "meta")))
+        return cast(Meta, self._driver.meta(self._source_of(name, "meta").node))
 
     def variables(self) -> tuple[str, ...]:
         """Give the names that can be read: inherited, joined and own."""
@@ -210,8 +212,8 @@ class State:
                 return self._text_steps(part)
             case Hole():
                 return [self._hole_step(part)]
-            case Link(node=node):
-                return [(Value(node), (node,))]
+            case Link(node=node, capture=capture):
+                return [(Value(node, capture), (node,))]
             case _:
                 return [(part, ())]
 
@@ -225,9 +227,8 @@ class State:
         node = self._tape.append(op, prev=self._tip, reads=reads, branch=self._branch, where=where)
         self._tip = node.id
         self._nodes.append(node.id)
+        self._own.update(variables_of(node))
         match op:
-            case Gen(name=str(name)) | Select(name=str(name)):
-                self._own[name] = node.id
             case RoleBegin(role=role):
                 self._turn = role, node.id
             case RoleEnd():
@@ -267,7 +268,7 @@ class State:
             known = ", ".join(self._visible()) or "none yet"
         raise UnknownVariable(f'{place()}no variable "{name}"; known: {known}')
 
-    def _node_of(self, name: str, method: str) -> int:
+    def _source_of(self, name: str, method: str) -> Source:
         found = self._find(name)
         if isinstance(found, tuple):
             raise InvalidArgument(

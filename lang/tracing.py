@@ -119,12 +119,12 @@ class Tracing:
         self._nonce = f"{secrets.randbelow(10**12):012}"  # digits have no case to lose
         self._sentinel = re.compile(f"{_OPEN}{self._nonce}:([0-9]+){_CLOSE}")
 
-    def value(self, node: int) -> object:
+    def value(self, node: int, capture: str | None = None) -> object:
         """Give a stand-in, and note the read: here a run waits."""
-        hole = Hole(self._name(node), Value(node), self, caller())
+        hole = Hole(capture or self._name(node), Value(node, capture), self, caller())
         self.reads.append(_Read(hole, len(self.tape)))
         op = self.tape.node(node).op
-        is_parsed = isinstance(op, Gen) and op.schema is not None
+        is_parsed = isinstance(op, Gen) and op.schema_of(capture) is not None
         return (ParsedStandIn if is_parsed else StandIn)(self, (hole,))
 
     def text(self, node: int) -> str:

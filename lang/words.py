@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 
-from .ops import Gen, Input, JsonSchema, Op, RoleBegin, RoleEnd, Sampling, Select, Text, Value
+from .ops import (
+    Gen,
+    GrammarText,
+    Input,
+    JsonSchema,
+    Op,
+    RoleBegin,
+    RoleEnd,
+    Sampling,
+    Select,
+    Text,
+    Value,
+)
 
 _WIDTH = 48  # characters of a text that are shown
 
@@ -45,8 +57,8 @@ def _words(op: Op) -> str:
     match op:
         case Text(text=text):
             return f"text {_short(text)}"
-        case Value(source=source):
-            return f"value of {source}"
+        case Value(source=source, capture=capture):
+            return f"value of {source}" if capture is None else f"{capture} of {source}"
         case Input(name=name):
             return f"input {name}"
         case RoleBegin(role=role):
@@ -63,9 +75,10 @@ def _words(op: Op) -> str:
 def _gen(op: Gen) -> str:
     sampling = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
     schema = {} if op.schema is None else _schema(op.schema)
-    grammar = {} if op.grammar is None else {op.grammar.format: op.grammar.source}
+    grammar = {} if op.grammar is None else _grammar(op.grammar)
     constraints = _options(regex=op.regex, choices=op.choices, **schema, **grammar)
-    options = " ".join(filter(None, (_options(**sampling), constraints, _options(seed=op.seed))))
+    others = _options(captures=op.captures or None, seed=op.seed)
+    options = " ".join(filter(None, (_options(**sampling), constraints, others)))
     return f"gen {op.name or '(no name)'} {options}".rstrip()
 
 
@@ -77,6 +90,12 @@ def _schema(schema: JsonSchema) -> dict[str, object]:
         "whitespace": schema.whitespace or None,
         "order": None if schema.order == "listed" else schema.order,
     }
+
+
+def _grammar(grammar: GrammarText) -> dict[str, object]:
+    """Give a grammar, and the names of its parts."""
+    names = [part.name for part in grammar.parts]
+    return {grammar.format: grammar.source, "parts": names or None}
 
 
 def _options(**options: object) -> str:

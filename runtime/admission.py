@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .config import EngineConfig
 from .errors import RequestError
 from .generation import Room
+from .grammar.spec import GrammarSpec
+from .healing import Border, Speller
 from .model.interface import Model
 from .sequence import Int32, Ints, Request, ScoredText, ScoreRequest, Sequence
 
@@ -20,6 +24,7 @@ class Gate:
         self._logits_width = limits.logits_width
         self._is_jumping = config.jump_forward
         self._digest = model.digest
+        self._speller = Speller(model.tokenizer, limits.logits_width)
 
     def sequences(self, request: Request | ScoreRequest) -> tuple[Sequence, ...]:
         """Give the sequences of a request. Raises: RequestError if it can never be served."""
@@ -27,7 +32,8 @@ class Gate:
         if isinstance(request, Request):
             self._check(request.prompt, "prompt", num_new=1)
             tokens, start = Ints(request.prompt), len(request.prompt)
-            return (Sequence(request.id, namespace, tokens, start),)
+            is_healing = self.border(request) is not None
+            return (Sequence(request.id, namespace, tokens, start, is_healing=is_healing),)
         if not request.texts:
             raise RequestError("empty_prompt", f"request {request.id}: no text to score")
         for text in request.texts:
@@ -37,12 +43,22 @@ class Gate:
             for t in request.texts
         )
 
+    def border(self, request: Request) -> Border | None:
+        """Give the end of the prompt if the output may spell it anew, and there is a use in it."""
+        return self._speller.border(request.prompt) if request.sampling.heal else None
+
+    def constraint(self, request: Request, grammar: GrammarSpec) -> GrammarSpec:
+        """Give the request's grammar, before it what the output spells anew."""
+        border = self.border(request)
+        return grammar if border is None else replace(grammar, prefix=border.data)
+
     def room(self, request: Request) -> Room:
         """Say how far the output of a request may go."""
         longest = self.max_context - len(request.prompt)
         wanted = request.sampling.max_tokens
         return Room(
             max_output=longest if wanted is None else min(longest, wanted),
+            max_context=longest,
             max_computed=self.pool_tokens - len(request.prompt),
             logits_width=self._logits_width,
             is_jumping=self._is_jumping,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 
@@ -13,6 +13,7 @@ from .audit import check_engine
 from .cache.blocks import BlockPool
 from .cache.radix import RadixCache
 from .config import EngineConfig
+from .drawing import Draw, Drawer
 from .errors import InvariantError, RequestError, as_request_error
 from .generation import Generation, Progress
 from .grammar.spec import CompiledGrammar
@@ -20,7 +21,7 @@ from .job import Job
 from .metrics import Counters, EngineStats
 from .model.interface import Model
 from .prepare import to_batch, wanted
-from .sample import SampleRow, gather_logprobs, sample
+from .sample import gather_logprobs
 from .scheduler import Chunk, Plan, Scheduler
 from .sequence import FinishReason, Output, Request, ScoreRequest
 
@@ -39,14 +40,8 @@ class Engine:
         self.gate = Gate(model, config)
         self._clock = clock
         self._counters = Counters()
-        tokenizer = model.tokenizer
-        control_ids = set(tokenizer.control_tokens.values()) | tokenizer.eos_token_ids
+        self._drawer = Drawer(model.tokenizer)
         self._outputs: list[Output] = []  # not given yet; kept over a step that breaks
-        self._absent_ids = frozenset(
-            i
-            for i, data in enumerate(tokenizer.token_bytes)
-            if data is None and i not in control_ids
-        )
         self._start()
 
     @property
@@ -155,7 +150,8 @@ class Engine:
     ) -> Generation | None:
         if not isinstance(request, Request):
             return None
-        return Generation(request, self.model.tokenizer, grammar, self.gate.room(request))
+        room, border = self.gate.room(request), self.gate.border(request)
+        return Generation(request, self.model.tokenizer, grammar, room, border)
 
     def _apply_aborts(self) -> None:
         """End the requests that were cancelled since the last step: the only place that does."""
@@ -192,7 +188,7 @@ class Engine:
 
     def _commit(self, plan: Plan, logits: torch.Tensor) -> None:
         """Hand each chunk its rows of the logits."""
-        draws: list[tuple[Job, Generation, int]] = []
+        draws: list[Draw] = []
         row = 0
         for chunk in plan.chunks:
             num_rows = len(wanted(chunk))
@@ -201,9 +197,11 @@ class Engine:
                 if job.generation is None:
                     self._score(job, chunk, logits[row : row + num_rows])
                 else:
-                    draws.append((job, job.generation, row))
+                    next_row = row + 1 if num_rows > 1 else None
+                    draws.append(Draw(job, job.generation, row, next_row))
             row += num_rows
-        self._draw(draws, logits)
+        while draws:
+            draws = self._draw(draws, logits)
 
     def _score(self, job: Job, chunk: Chunk, logits: torch.Tensor) -> None:
         """Note the log-probabilities of one text; give the answer once all texts are done."""
@@ -222,41 +220,28 @@ class Engine:
         if not job.num_open:
             self._end(job, "", "stop")
 
-    def _draw(self, draws: list[tuple[Job, Generation, int]], logits: torch.Tensor) -> None:
-        """Draw a token for each generation that is up to date."""
-        tokenizer = self.model.tokenizer
-        able: list[tuple[Job, Generation, int]] = []
-        rows: list[SampleRow] = []
-        for job, generation, row in draws:
-            try:
-                rows.append(generation.row())
-                able.append((job, generation, row))
-            except Exception as e:  # a mask over its budget, or a bug in a grammar
-                self._fail(job, as_request_error(e))
-        drawn = sample(
-            logits[[row for _, _, row in able]],
-            rows,
-            tokenizer.vocab_size,
-            tokenizer.eos_token_ids,
-            self._absent_ids,
-            may_overwrite=True,  # indexed by a list: a copy
-        )
-        for (job, generation, _), result in zip(able, drawn, strict=True):
+    def _draw(self, draws: list[Draw], logits: torch.Tensor) -> list[Draw]:
+        """Draw a token for each output; give the draws that this step still can make."""
+        again: list[Draw] = []
+        for draw, result in zip(draws, self._drawer.draw(draws, logits), strict=True):
             if isinstance(result, RequestError):
-                self._fail(job, result)
-            else:
-                self._advance(job, generation, result)
+                self._fail(draw.job, result)
+            elif self._advance(draw, result) and draw.next_row is not None:
+                again.append(replace(draw, row=draw.next_row, next_row=None))
+        return again
 
-    def _advance(self, job: Job, generation: Generation, token_id: int) -> None:
-        """Let an output take the token that was drawn for it."""
+    def _advance(self, draw: Draw, token_id: int) -> bool:
+        """Let an output take a token; True if it was the last one of the prompt, and is there."""
+        job = draw.job
         if job.answered_s is None:
             job.answered_s = self._clock()
         try:
-            progress = generation.take(token_id)
+            progress = draw.generation.take(token_id)
         except Exception as e:  # a bug in a grammar is no other request's affair
             self._fail(job, as_request_error(e))
-        else:
-            self._grow(job, progress)
+            return False
+        self._grow(job, progress)
+        return not progress.token_ids and progress.finish_reason is None
 
     def _grow(self, job: Job, progress: Progress) -> None:
         """Append what an output took, or end it."""
@@ -267,6 +252,8 @@ class Engine:
             return
         if progress.text:
             self._outputs.append(Output(job.request.id, text=progress.text))
+        if progress.num_taken_back is not None:
+            job.sequences[0].settle(progress.num_taken_back)
         tokens = job.sequences[0].tokens
         tokens.extend(progress.token_ids)
         if len(tokens) > self.gate.pool_tokens:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .errors import RequestError
 from .grammar.spec import CompiledGrammar, GrammarMatcher
+from .healing import Border
 from .model.interface import Tokenizer
 from .sample import SampleRow
 from .sequence import FinishReason, Request
@@ -22,6 +23,7 @@ class Room:
     """
 
     max_output: int  # its last length, for whatever reason
+    max_context: int  # those that the context can hold beside the prompt
     max_computed: int  # those that the KV pool can hold beside the prompt
     logits_width: int
     is_jumping: bool
@@ -32,11 +34,14 @@ class Progress:
     """What a drawn token did, together with those that it forced.
 
     `text` is now safe to show. `token_ids` are to be computed, if the output is not over.
+    `num_taken_back` is set once, where it is first known: how many tokens of the prompt these
+    take the place of. It is 0 for a token that turned out to be the prompt's own last one.
     """
 
     text: str = ""
     finish_reason: FinishReason | None = None
     token_ids: list[int] = field(default_factory=list)
+    num_taken_back: int | None = None
     num_tokens: int = 0
     num_forced: int = 0
 
@@ -46,10 +51,19 @@ class Generation:
 
     Where its grammar forces tokens they come in any case: as they are, or drawn from a mask
     that allows no other.
+
+    With a `border` the first tokens spell the prompt's last one anew: the grammar, if there
+    is one, begins with its bytes. Those that do nothing else are none of the output: they
+    are no text, and count for no limit but the context's.
     """
 
     def __init__(
-        self, request: Request, tokenizer: Tokenizer, grammar: CompiledGrammar | None, room: Room
+        self,
+        request: Request,
+        tokenizer: Tokenizer,
+        grammar: CompiledGrammar | None,
+        room: Room,
+        border: Border | None = None,
     ) -> None:
         self.num_tokens = 0
         self.num_forced = 0  # of these, not drawn
@@ -61,12 +75,19 @@ class Generation:
         self._eos_ids = tokenizer.eos_token_ids
         self._matcher = None if grammar is None else grammar.matcher()
         self._room = room
+        self._border = border
+        self._num_taken_back = 0  # tokens of the prompt
         self._mask_words = -(-room.logits_width // 32)
 
     @property
     def token_ids(self) -> tuple[int, ...]:
         """Tokens that lie wholly before a stop string."""
         return tuple(self._tokens[: self.stream.num_kept])
+
+    @property
+    def is_healed(self) -> bool:
+        """True if `token_ids` stand in place of the prompt's last token."""
+        return bool(self._num_taken_back and self.stream.num_kept)
 
     def row(self) -> SampleRow:
         """Say how the next token is to be drawn."""
@@ -78,10 +99,15 @@ class Generation:
                 self._matcher.fill_bitmask(mask)
             else:
                 mask.view(np.uint32)[forced // 32] = 1 << forced % 32
+        position = self.num_tokens
+        if self._border is not None and self._border.is_open:
+            # What follows is drawn as it would be if the prompt's last token had stayed.
+            position = -1 - self._border.num_tokens
+            mask = self._border.mask() if mask is None else mask
         return SampleRow(
             params=self._request.sampling,
             seed=self._request.seed,
-            position=self.num_tokens,
+            position=position,
             mask=mask,
             forbid_eos=self._forbids_eos,
         )
@@ -109,16 +135,17 @@ class Generation:
         if matcher is None or not room.is_jumping:
             return
         # A token can be known only once all before it are in the pool, forced or not.
-        while progress.finish_reason is None and self.num_tokens <= room.max_computed:
+        while progress.finish_reason is None and self._num_added <= room.max_computed:
             try:
                 token_id = self._forced(matcher)
             except RequestError:  # `row` meets it again, where it ends this output alone
                 return
             if token_id is None:
                 return
-            self.num_forced += 1
-            progress.num_forced += 1
+            num_before = self.num_tokens
             self._accept(token_id, progress)
+            self.num_forced += self.num_tokens - num_before
+            progress.num_forced += self.num_tokens - num_before
 
     def _forced(self, matcher: GrammarMatcher) -> int | None:
         """Give the token that must come next; None where there is a choice."""
@@ -128,9 +155,8 @@ class Generation:
         return self._coming[-1] if self._coming else None
 
     def _accept(self, token_id: int, progress: Progress) -> None:
-        self.num_tokens += 1
-        progress.num_tokens += 1
         if token_id in self._eos_ids and not self._request.sampling.ignore_eos:
+            self._count(progress)
             progress.finish_reason = "stop"
             progress.text += self.stream.finish()
             return
@@ -138,19 +164,49 @@ class Generation:
             raise RequestError("internal", f"the grammar masked token {token_id} and it was drawn")
         if self._coming:
             self._coming.pop()
-        self._tokens.append(token_id)
-        progress.token_ids.append(token_id)
-        progress.text += self.stream.push(token_id)
+        if self._border is not None and self._border.is_open:
+            self._spell(token_id, self._border, progress)
+        else:
+            self._count(progress)
+            self._append(token_id, progress)
         progress.finish_reason = self._finish_reason()
         if progress.finish_reason is not None:
             progress.text += self.stream.finish()
+
+    def _spell(self, token_id: int, border: Border, progress: Progress) -> None:
+        """Take a token that spells the end of the prompt, and may go on beyond it."""
+        is_first = border.num_tokens == 0
+        if border.take(token_id):
+            self._count(progress)
+        if is_first:
+            is_same = token_id == border.last_id
+            progress.num_taken_back = self._num_taken_back = 0 if is_same else 1
+            if is_same:
+                return
+            self.stream.skip(len(border.data))
+        self._append(token_id, progress)
+
+    def _count(self, progress: Progress) -> None:
+        self.num_tokens += 1
+        progress.num_tokens += 1
+
+    def _append(self, token_id: int, progress: Progress) -> None:
+        self._tokens.append(token_id)
+        progress.token_ids.append(token_id)
+        progress.text += self.stream.push(token_id)
 
     def _finish_reason(self) -> FinishReason | None:
         if self.stream.is_stopped:
             return "stop"
         if self._matcher is not None and self._matcher.is_finished:
             return "stop"
-        return "length" if self.num_tokens >= self._room.max_output else None
+        is_full = self._num_added >= self._room.max_context
+        return "length" if is_full or self.num_tokens >= self._room.max_output else None
+
+    @property
+    def _num_added(self) -> int:
+        """Tokens by which the text is longer than the prompt."""
+        return len(self._tokens) - self._num_taken_back
 
     @property
     def _forbids_eos(self) -> bool:

@@ -57,6 +57,7 @@ class Job:
             request_id=self.request.id,
             finish_reason="cancelled" if error.code == "cancelled" else "error",
             token_ids=() if self.generation is None else self.generation.token_ids,
+            is_healed=self.generation is not None and self.generation.is_healed,
             usage=self.usage(now_s),
             error_code=error.code,
             error=str(error),
@@ -79,5 +80,6 @@ class Job:
             stop_reason=generation.stream.stop_reason,
             token_ids=generation.token_ids,
             tail=generation.stream.tail,
+            is_healed=generation.is_healed,
             usage=self.usage(now_s),
         )

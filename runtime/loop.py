@@ -15,7 +15,7 @@ from .errors import EngineDied, RequestError, as_request_error
 from .grammar.compiler import GrammarCompiler
 from .grammar.disk import DiskCache
 from .grammar.kept_vocabulary import open_vocabulary
-from .grammar.spec import CompiledGrammar
+from .grammar.spec import CompiledGrammar, GrammarSpec
 from .grammar.vocabulary import Vocabulary
 from .load.store import default_home
 from .metrics import EngineStats
@@ -159,7 +159,7 @@ class EngineThread:
                 self._engine.add(request)
             else:
                 self._engine.gate.sequences(request)  # refuse before compiling for nothing
-                self._compile(request)
+                self._compile(request, request.grammar)
         except Exception as e:
             self._give(sink, _refusal(request.id, as_request_error(e)))
         else:
@@ -175,11 +175,10 @@ class EngineThread:
                 "queue_full", f"{len(self._compiling)} requests wait for their grammars; try again"
             )
 
-    def _compile(self, request: Request) -> None:
-        assert request.grammar is not None
+    def _compile(self, request: Request, grammar: GrammarSpec) -> None:
         self._compiling[request.id] = request
         self._compiler.submit(
-            request.grammar,
+            self._engine.gate.constraint(request, grammar),
             lambda result: self._post(lambda: self._compiled(request, result)),
         )
 

@@ -207,7 +207,7 @@ class Scheduler:
         plan.chunks.append(Chunk(sequence, fit.start, fit.end))
         plan.budget -= fit.end - fit.start
         if self._is_caching:
-            self._publish(sequence, fit.end, is_last_of_prefill, plan)
+            self._publish(sequence, min(fit.end, sequence.num_settled), is_last_of_prefill, plan)
 
     def _adopt(self, sequence: Sequence, match: Match, plan: Plan) -> None:
         """Lock a match, and let the sequence use its whole blocks."""

@@ -25,6 +25,7 @@ class SamplingParams:
 
     `max_tokens` None means up to the end of the context. `temperature` 0 is greedy.
     `top_k` 0 or -1 keeps every token. `stop` strings end the output and are cut off.
+    `heal` lets the output spell the prompt's last token anew, as part of a longer one.
 
     Raises: RequestError (invalid_request), naming the field.
     """
@@ -37,6 +38,7 @@ class SamplingParams:
     top_p: float = 1.0
     min_p: float = 0.0
     ignore_eos: bool = False
+    heal: bool = False
 
     def __post_init__(self) -> None:
         checks = (
@@ -87,7 +89,8 @@ class ScoreRequest:
 class Usage:
     """Tokens and seconds of one request; `cached_tokens` of the prompt were not computed.
 
-    `forced_tokens` of the output were not drawn: the grammar left no choice.
+    `forced_tokens` of the output were not drawn: the grammar left no choice. A token that
+    only spells the end of the prompt anew is none of the output.
     """
 
     prompt_tokens: int = 0
@@ -105,8 +108,9 @@ class Output:
 
     `text` is new text since the output before. The last output also carries
     `token_ids`: the generated tokens that lie wholly before a stop string (and no end
-    token), and `tail`: the text after them that still belongs to the output. A
-    finished ScoreRequest carries `logprobs`, one tuple a text.
+    token), and `tail`: the text after them that still belongs to the output. With
+    `is_healed` these tokens stand in place of the prompt's last one, whose bytes they spell
+    first. A finished ScoreRequest carries `logprobs`, one tuple a text.
     """
 
     request_id: str
@@ -115,6 +119,7 @@ class Output:
     stop_reason: str | None = None  # the stop string that matched
     token_ids: tuple[int, ...] = ()
     tail: str = ""
+    is_healed: bool = False
     logprobs: tuple[tuple[float, ...], ...] = ()
     usage: Usage = Usage()
     error_code: RequestCode | None = None
@@ -169,6 +174,10 @@ class Ints:
         self._data[self._len : end] = values
         self._len = end
 
+    def cut(self, length: int) -> None:
+        """Keep the first `length` values."""
+        self._len = min(self._len, length)
+
     def clear(self) -> None:
         """Drop all values."""
         self._len = 0
@@ -188,6 +197,7 @@ class Sequence:
     tokens: Ints
     output_start: int  # what comes before it was given; with `is_scored`, what follows as well
     is_scored: bool = False
+    is_healing: bool = False  # whether the last token of the prompt stays is not known yet
     logprobs: list[float] = field(default_factory=list)
     block_table: Ints = field(default_factory=Ints)
     node: Node | None = None  # locked in the radix cache
@@ -207,7 +217,12 @@ class Sequence:
         """Tokens that may come from the cache: it holds no logits, so wanted rows are computed."""
         if self.is_scored:
             return self.output_start - 1 + len(self.logprobs)
-        return len(self.tokens) - 1
+        return self.num_settled - 1
+
+    @property
+    def num_settled(self) -> int:
+        """Tokens that stay as they are, so that others may share them."""
+        return len(self.tokens) - self.is_healing
 
     @property
     def num_given(self) -> int:
@@ -222,6 +237,14 @@ class Sequence:
     def note_cached(self, end: int) -> None:
         """Count the given tokens up to `end` that are not computed yet: the cache has them."""
         self.num_cached_tokens += max(0, min(end, self.num_given) - self.num_computed_tokens)
+
+    def settle(self, num_taken_back: int) -> None:
+        """End the healing: the prompt's last token stays (0), or is taken back (1)."""
+        assert self.is_healing
+        self.is_healing = False
+        self.output_start -= num_taken_back
+        self.tokens.cut(self.output_start)
+        self.num_computed_tokens = min(self.num_computed_tokens, self.output_start)
 
     @property
     def is_decoding(self) -> bool:

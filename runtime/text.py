@@ -22,11 +22,15 @@ class Detokenizer:
     def __init__(self, token_bytes: Sequence[bytes | None]) -> None:
         self._token_bytes = token_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.num_skipping = 0  # bytes to come that are no text of this output
 
     def push(self, token_id: int) -> str:
         """Give the characters that `token_id` makes whole; invalid bytes become U+FFFD."""
         in_range = 0 <= token_id < len(self._token_bytes)
-        return self._decoder.decode((self._token_bytes[token_id] if in_range else None) or b"")
+        data = (self._token_bytes[token_id] if in_range else None) or b""
+        skipped = min(self.num_skipping, len(data))
+        self.num_skipping -= skipped
+        return self._decoder.decode(data[skipped:])
 
     @property
     def is_mid_character(self) -> bool:
@@ -121,7 +125,8 @@ class TextStream:
 
     After the end, `detokenise(first num_kept tokens) + tail` is the whole text: what
     follows an output can go on from the kept tokens without tokenising them again. A
-    token is kept only if it ends with a character, or is the last of an unstopped output.
+    token is kept only if it ends with a character, or is the last of an unstopped output;
+    and none is kept before all bytes are spelled that `skip` leaves out of the text.
     """
 
     def __init__(self, token_bytes: Sequence[bytes | None], stops: Sequence[str] = ()) -> None:
@@ -149,6 +154,8 @@ class TextStream:
     @property
     def num_kept(self) -> int:
         """Give the number of tokens that lie wholly before the stop, or of all tokens."""
+        if self._detokenizer.num_skipping:
+            return 0
         return self._num_tokens if self._match is None else self._borders[0][0]
 
     @property
@@ -157,6 +164,10 @@ class TextStream:
         if self._match is None:
             return ""
         return self._recent[: self._match.start - self._borders[0][1]]
+
+    def skip(self, num_bytes: int) -> None:
+        """Leave the next bytes out: the tokens to come spell text that is not the output's."""
+        self._detokenizer.num_skipping = num_bytes
 
     def push(self, token_id: int) -> str:
         """Take the next token; give the text that is now safe to show."""
@@ -175,7 +186,8 @@ class TextStream:
     def _read(self, text: str) -> str:
         self._recent += text
         self._num_chars += len(text)
-        if not self._detokenizer.is_mid_character:
+        detokenizer = self._detokenizer
+        if not detokenizer.is_mid_character and not detokenizer.num_skipping:
             self._borders.append((self._num_tokens, self._num_chars))
         self._match = self._matcher.feed(text)
         if self._match is not None:

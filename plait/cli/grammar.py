@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..interpreter.offline import Grammar
 from ..lang.errors import GrammarError, InvalidArgument, UsageError
@@ -13,6 +15,7 @@ from ..lang.errors import GrammarError, InvalidArgument, UsageError
 EXAMPLE = """examples:
   plait grammar order.json --explain
   plait grammar sql.lark --match "SELECT name FROM users"
+  plait grammar call.ebnf --part args=order.json --sample 3
   echo "[a-z]{3}" | plait grammar - --kind regex --sample 5"""
 
 ENDINGS = {
@@ -34,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the grammar; - reads it from stdin")
     parser.add_argument(
         "--kind", choices=KINDS, help=f"else from the file's ending: {', '.join(ENDINGS)}"
+    )
+    parser.add_argument(
+        "--part",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        help="a grammar that a Lark or EBNF one names; its kind is by the file's ending",
     )
     parser.add_argument("--match", metavar="TEXT", help="exit 0 if it is one of the texts, else 1")
     parser.add_argument("--sample", metavar="N", type=int, help="print N random texts")
@@ -72,24 +82,56 @@ def _match(grammar: Grammar, text: str) -> int:
 
 
 def _grammar(args: argparse.Namespace) -> Grammar:
-    kind = args.kind or next((k for end, k in ENDINGS.items() if args.file.endswith(end)), None)
-    if kind is None:
-        raise UsageError(f"{args.file}: pass --kind, one of {', '.join(KINDS)}")
     options = {"strict": args.strict or None, "whitespace": args.whitespace, "order": args.order}
+    files = _part_files(args.part)
+    parts: dict[str, Grammar] = {}
+    is_told = False  # how JSON is written: that is for the parts then
+    for name, file in files.items():
+        kind = _kind_of(file)
+        is_told |= kind == "json_schema"
+        parts[name] = _read(file, kind, options if kind == "json_schema" else {})
+    kind = args.kind or _kind_of(args.file)
+    return _read(args.file, kind, {} if is_told else options, parts or None)
+
+
+def _part_files(parts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in parts:
+        name, _, file = part.partition("=")
+        if not name or not file:
+            raise UsageError(f"--part {part}: pass NAME=FILE")
+        if name in found:
+            raise UsageError(f"--part {part}: {name} is there twice")
+        found[name] = file
+    return found
+
+
+def _kind_of(file: str) -> str | None:
+    return next((kind for end, kind in ENDINGS.items() if file.endswith(end)), None)
+
+
+def _read(
+    file: str,
+    kind: str | None,
+    options: Mapping[str, Any],
+    parts: Mapping[str, Grammar] | None = None,
+) -> Grammar:
+    if kind is None:
+        raise UsageError(f"{file}: pass --kind, one of {', '.join(KINDS)}")
     try:
-        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text("utf-8")
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
         match kind:
             case "json_schema":
-                return Grammar(schema=json.loads(text), **options)
+                return Grammar(schema=json.loads(text), parts=parts, **options)
             case "choices":
-                return Grammar(choices=json.loads(text), **options)
+                return Grammar(choices=json.loads(text), parts=parts, **options)
             case "regex":
-                return Grammar(regex=text.removesuffix("\n"), **options)
+                return Grammar(regex=text.removesuffix("\n"), parts=parts, **options)
             case "lark":
-                return Grammar(lark=text, **options)
+                return Grammar(lark=text, parts=parts, **options)
             case _:
-                return Grammar(ebnf=text, **options)
+                return Grammar(ebnf=text, parts=parts, **options)
     except OSError as error:
-        raise UsageError(f"{args.file}: {error.strerror}") from error
+        raise UsageError(f"{file}: {error.strerror}") from error
     except (ValueError, InvalidArgument) as error:
-        raise UsageError(f"{args.file}: {error}") from error
+        raise UsageError(f"{file}: {error}") from error

@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
+from dataclasses import replace
 
 from ..errors import RequestError
 from .budget import Budget
+from .compose import build
 from .disk import DiskFolder
-from .ebnf import build_ebnf
-from .lark_parser import build_lark
 from .matcher import PooledGrammar
-from .node import Node
 from .pool import Pool
-from .schema.build import build_schema
 from .spec import CompiledGrammar, GrammarSpec
-from .texts import build_choices, build_regex
+from .texts import build_choices
 from .vocabulary import Vocabulary
 
 CACHE_BYTES = 256 << 20
@@ -79,7 +77,9 @@ class GrammarCompiler:
             self._evict()
 
     def _compile(self, spec: GrammarSpec) -> CompiledGrammar:
-        if sum(map(len, filter(_is_text, spec.source))) > MAX_SOURCE_LEN:
+        if spec.prefix:
+            return self._compile_prefixed(spec)
+        if _source_len(spec) > MAX_SOURCE_LEN:
             message = f"{spec.kind}: longer than {MAX_SOURCE_LEN} characters"
             raise RequestError("grammar_budget", f"grammar too large: {message}")
         budget = Budget(self._timeout_s, self._max_states)
@@ -87,7 +87,7 @@ class GrammarCompiler:
             pool = self._pool
         with pool.using(budget, gives_way=True):
             num_before = pool.size
-            node = _build(spec, pool)
+            node = build(spec, pool)
             if spec.stops:
                 stops = build_choices(spec.stops, pool, "stop")
                 node = pool.nodes.sequence(node, pool.nodes.times(stops, 0, 1))
@@ -97,7 +97,22 @@ class GrammarCompiler:
                 raise RequestError("bad_grammar", message)
             pool.mask(start, budget)
             size_bytes = PART_BYTES * (pool.size - num_before)
-        return PooledGrammar(pool, start, size_bytes)
+        return PooledGrammar(pool, start, size_bytes, node)
+
+    def _compile_prefixed(self, spec: GrammarSpec) -> CompiledGrammar:
+        """Put the prefix before the grammar without one, which is compiled at most once."""
+        grammar = self.compile(replace(spec, prefix=b""))
+        assert isinstance(grammar, PooledGrammar)
+        assert grammar.node is not None
+        pool, budget = grammar.pool, Budget(self._timeout_s, self._max_states)
+        with pool.using(budget, gives_way=True):
+            num_before = pool.size
+            prefix = pool.nodes.terminal(pool.locals.literal(spec.prefix))
+            node = pool.nodes.sequence(prefix, grammar.node)
+            start = pool.pushdown.closure(pool.pushdown.push(node, None))
+            pool.mask(start, budget)
+            size_bytes = PART_BYTES * (pool.size - num_before)
+        return PooledGrammar(pool, start, size_bytes, node)
 
     def _renew_pool(self) -> None:
         """Begin a fresh pool if this one grew too large; grammars in use keep theirs."""
@@ -116,32 +131,13 @@ class GrammarCompiler:
             total -= size
 
 
-def _build(spec: GrammarSpec, pool: Pool) -> Node:
-    """Make the node of what `spec` asks for."""
-    match spec.kind:
-        case "choices":
-            return build_choices(spec.source, pool)
-        case "regex":
-            if len(spec.source) != 1 or not _is_text(spec.source[0]):
-                message = f"regex must be one text, not {spec.source!r}"
-                raise RequestError("bad_grammar", message)
-            try:
-                return build_regex(spec.source[0], pool)
-            except RecursionError as e:
-                message = "grammar too large: the regex is nested too deeply"
-                raise RequestError("grammar_budget", message) from e
-        case "lark" | "ebnf" | "json_schema":
-            if len(spec.source) != 1 or not _is_text(spec.source[0]):
-                message = f"{spec.kind} must be one text, not {spec.source!r}"
-                raise RequestError("bad_grammar", message)
-            if spec.kind == "json_schema":
-                return build_schema(spec.source[0], pool, spec.schema_options)
-            build = build_lark if spec.kind == "lark" else build_ebnf
-            return build(spec.source[0], pool)
-
-
 def _size(future: Future[CompiledGrammar]) -> int:
     return 0 if future.exception() is not None else future.result().size_bytes
+
+
+def _source_len(spec: GrammarSpec) -> int:
+    own = sum(len(text) for text in spec.source if _is_text(text))
+    return own + sum(_source_len(part) for _, part in spec.parts)
 
 
 def _is_text(source: object) -> bool:

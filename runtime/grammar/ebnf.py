@@ -8,86 +8,59 @@ After: Rosenkrantz and Lewis 1970.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 from ..errors import RequestError
-from .ebnf_reader import Part, read
+from .ebnf_checks import check_finite, spellable
+from .ebnf_reader import read
 from .ebnf_rules import Call, Count, Rules, Symbol, Symbols, components, fixpoint, make_rules
 from .language import Language
-from .node import Node, Row, Rule
+from .mark import Marker
+from .node import Inner, Node, Row, Rule, Terminal
 from .pool import Pool
 
+NO_PARTS: Mapping[str, Inner] = MappingProxyType({})
 MAX_UNROLLED = 500  # rules made of repeats that left recursion goes through
 
-# A symbol that takes text, and what follows it in its option.
-Solid: TypeAlias = tuple[Symbol, Symbols]
+# A symbol that takes text, what follows it in its option, and what before it takes none.
+Solid: TypeAlias = tuple[Symbol, Symbols, Symbols]
 
 
-def build_ebnf(source: str, pool: Pool) -> Node:
+def build_ebnf(
+    source: str,
+    pool: Pool,
+    *,
+    parts: Mapping[str, Inner] = NO_PARTS,
+    marker: Marker | None = None,
+) -> Node:
     """Make the node of the texts of a grammar's rule `root`, or of its first rule.
+
+    `parts` are the grammars that its rules name.
 
     Raises: RequestError: bad_grammar with line and column, or naming the rule;
     grammar_budget if it is nested too deeply.
     """
+    marker = marker or Marker(pool.nodes, None)
     try:
-        parts = read(source)
-        rules = make_rules(parts, pool.languages)
+        named = read(source, parts)
+        rules = make_rules(named, pool.languages, parts, marker)
     except RecursionError as e:
         message = "grammar too large: the EBNF grammar is nested too deeply"
         raise RequestError("grammar_budget", message) from e
-    root = "root" if "root" in parts else next(iter(parts))
-    _check_finite(rules, parts)
-    return _Builder(_spellable(rules, root, pool), pool).rule(root)
-
-
-def _check_finite(rules: Rules, parts: dict[str, Part]) -> None:
-    def is_finite(symbol: Symbol, names: set[str]) -> bool:
-        match symbol:
-            case Language():
-                return symbol.kind != "nothing"
-            case Call(name):
-                return name in names
-            case Count(item, low):
-                return low == 0 or is_finite(item, names)
-
-    finite = fixpoint(rules, is_finite)
-    for name in parts:
-        if name not in finite:
-            raise RequestError("bad_grammar", f"ebnf: rule {name}: no finite text matches it")
-
-
-def _spellable(rules: Rules, root: str, pool: Pool) -> Rules:
-    """Leave out the options that no token can spell."""
-
-    def can_spell(symbol: Symbol, names: set[str]) -> bool:
-        match symbol:
-            case Language():
-                return pool.locals.is_live(symbol, "plain")
-            case Call(name):
-                return name in names
-            case Count(item, low):
-                return low == 0 or can_spell(item, names)
-
-    def kept(symbol: Symbol) -> Symbol:
-        is_dead = isinstance(symbol, Count) and not can_spell(symbol.item, names)
-        return pool.languages.empty if is_dead else symbol
-
-    names = fixpoint(rules, can_spell)
-    if root not in names:
-        raise RequestError("bad_grammar", f"ebnf: rule {root}: no token spells a text of it")
-    return {
-        name: [tuple(map(kept, row)) for row in rows if all(can_spell(s, names) for s in row)]
-        for name, rows in rules.items()
-    }
+    root = "root" if "root" in named else next(iter(named))
+    check_finite(rules, named)
+    return _Builder(spellable(rules, root, pool), pool, marker).rule(root)
 
 
 class _Builder:
     """Makes the nodes of some rules."""
 
-    def __init__(self, rules: Rules, pool: Pool) -> None:
+    def __init__(self, rules: Rules, pool: Pool, marker: Marker) -> None:
         self._rules = rules
         self._pool = pool
+        self._marker = marker
         self._nullable = fixpoint(rules, self._is_nullable)
         self._unrolls: dict[Count, str] = {}
         self._circles = self._find_circles()
@@ -120,30 +93,45 @@ class _Builder:
             rule.body = self._pool.nodes.choice(*map(self._sequence, rows))
 
     def _begin(self, circle: Circle, name: str, is_solid: bool) -> Iterator[Row]:
+        opened, closed = self._frame(circle)
         for member in circle.names:
-            for first, rest in self._solids(member):
+            for first, rest, empties in self._solids(member):
                 if not (isinstance(first, Call) and first.name in circle.names):
                     corner = self._pool.nodes.make(Corner, circle, name, member)
-                    yield (self._solid(first), *self._row(rest), corner)
+                    done = self._marker.done(member)
+                    start = (*opened, *self._empty_row(empties), self._solid(first))
+                    yield (*start, *self._row(rest), *done, corner)
         if name in self._nullable and not is_solid:
-            yield ()
+            yield (*opened, *self._marker.done(name), *closed)
 
     def _corner(self, circle: Circle, name: str, done: str) -> Iterator[Row]:
         for member in circle.names:
-            for first, rest in self._solids(member):
+            for first, rest, empties in self._solids(member):
                 if isinstance(first, Call) and first.name == done:
                     corner = self._pool.nodes.make(Corner, circle, name, member)
-                    yield (*self._row(rest), corner)
+                    row = (*self._empty_row(empties), *self._row(rest))
+                    yield (*row, *self._marker.done(member), corner)
         if done == name:
-            yield ()
+            yield self._frame(circle)[1]
+
+    def _frame(self, circle: Circle) -> tuple[Row, Row]:
+        """Give the marks between which a circle's rules are done."""
+        if not any(map(self._marker.marks, circle.names)):
+            return (), ()
+        return self._marker.frame("open"), self._marker.frame("close")
 
     def _solids(self, name: str) -> Iterator[Solid]:
         """Give the options of a rule, each from a symbol on that takes text."""
         for row in self._rules[name]:
             for place, symbol in enumerate(row):
-                yield symbol, row[place + 1 :]
+                yield symbol, row[place + 1 :], row[:place]
                 if not self._is_nullable(symbol, self._nullable):
                     break
+
+    def _empty_row(self, symbols: Symbols) -> Row:
+        """Give the marks of symbols that take no text here."""
+        names = (s.name for s in symbols if isinstance(s, Call | Inner))
+        return tuple(mark for name in names for mark in self._marker.around(name))
 
     def _row(self, symbols: Symbols) -> Row:
         """Give the nodes of some symbols."""
@@ -161,6 +149,8 @@ class _Builder:
             case Count(item, low, high):
                 node = self._node(item)
                 return None if node is None else self._pool.nodes.times(node, low, high)
+            case Inner(name, node):
+                return self._sequence(self._marker.around(name, node))
 
     def _solid(self, symbol: Symbol) -> Node:
         """Give the node of the texts of a symbol, the empty one left out."""
@@ -176,10 +166,21 @@ class _Builder:
                 most = None if high is None else high - 1
                 least = 0 if self._is_nullable(item, self._nullable) else max(low - 1, 0)
                 return self._sequence((self._solid(item), *self._row((Count(item, least, most),))))
+            case Inner(name):
+                return self._sequence(self._marker.around(name, self._solid_inner(symbol)))
+
+    def _solid_inner(self, inner: Inner) -> Node:
+        node = inner.node
+        if not inner.is_nullable:
+            return node
+        if isinstance(node, Terminal) and node.start.language is not None:
+            return self._solid(node.start.language)
+        message = f"part {inner.name}: it may be empty where a rule could begin with itself"
+        raise RequestError("bad_grammar", f"ebnf: {message}; make it take some text")
 
     def _solid_rows(self, name: str) -> Iterator[Row]:
-        for first, rest in self._solids(name):
-            yield (self._solid(first), *self._row(rest))
+        for first, rest, empties in self._solids(name):
+            yield (*self._empty_row(empties), self._solid(first), *self._row(rest))
 
     def _rule(self, name: str, is_solid: bool) -> Node:
         found = self._made.get((name, is_solid))
@@ -188,8 +189,9 @@ class _Builder:
             if circle is not None:
                 found = self._pool.nodes.make(Begin, circle, name, is_solid)
             else:
-                found = rule = Rule(name)
+                rule = Rule(name)
                 self._pending.append((rule, name, is_solid))
+                found = self._sequence(self._marker.around(name, rule))
             self._made[name, is_solid] = found
         return found
 
@@ -204,6 +206,8 @@ class _Builder:
                 return name in names
             case Count(item, low):
                 return low == 0 or self._is_nullable(item, names)
+            case Inner(is_nullable=is_nullable):
+                return is_nullable
 
     def _find_circles(self) -> dict[str, Circle]:
         """Find the rules that begin with themselves, repeats at their beginnings taken apart."""
@@ -214,7 +218,7 @@ class _Builder:
         return circles
 
     def _components(self) -> dict[str, Circle]:
-        graph = {n: {_head(first) for first, _ in self._solids(n)} - {""} for n in self._rules}
+        graph = {n: {_head(first) for first, *_ in self._solids(n)} - {""} for n in self._rules}
         found: dict[str, Circle] = {}
         for names in components(graph):
             if len(names) > 1 or any(name in graph[name] for name in names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
@@ -70,13 +71,15 @@ class Many:
 Part: TypeAlias = Text | OneOf | Ref | Row | Alt | Many
 
 
-def read(source: str) -> dict[str, Part]:
+def read(source: str, others: Collection[str] = ()) -> dict[str, Part]:
     """Give the rules by name, in their order, all defined once and none missing.
+
+    `others` are the names that are defined elsewhere, each named at least once.
 
     Raises: RequestError (bad_grammar) with line, column and a caret. RecursionError if
     groups are nested too deeply.
     """
-    return _Reader(source).read()
+    return _Reader(source, others).read()
 
 
 def fault(source: str, place: int, reason: str) -> RequestError:
@@ -95,8 +98,9 @@ def fault(source: str, place: int, reason: str) -> RequestError:
 class _Reader:
     """Reads from a place on; every method leaves the place after what it read."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, others: Collection[str]) -> None:
         self._source = source
+        self._others = others
         self._place = 0
         self._refs: list[Ref] = []
 
@@ -108,16 +112,28 @@ class _Reader:
             name = self._name("a rule: name ::= ...")
             if name in rules:
                 raise fault(self._source, place, f"rule {name} is defined twice")
+            if name in self._others:
+                reason = f"rule {name} is defined here and in parts; rename one of them"
+                raise fault(self._source, place, reason)
             self._expect("::=")
             rules[name] = self._options()
             if self._place < len(self._source) and not self._at_rule():
                 self._fail("expected a rule, a part of one or the end")
         if not rules:
             raise RequestError("bad_grammar", "ebnf: no rule; give at least root ::= ...")
-        for ref in self._refs:
-            if ref.name not in rules:
-                raise fault(self._source, ref.place, f"rule {ref.name} is not defined")
+        self._check_refs(rules)
         return rules
+
+    def _check_refs(self, rules: dict[str, Part]) -> None:
+        for ref in self._refs:
+            if ref.name not in rules and ref.name not in self._others:
+                where = ", neither here nor in parts" if self._others else ""
+                raise fault(self._source, ref.place, f"rule {ref.name} is not defined{where}")
+        named = {ref.name for ref in self._refs}
+        for name in self._others:
+            if name not in named:
+                message = f"ebnf: part {name}: no rule names it; name it, or leave the part out"
+                raise RequestError("bad_grammar", message)
 
     def _options(self) -> Part:
         options = [self._row()]

@@ -9,6 +9,8 @@ from typing import TypeAlias
 from .ebnf_reader import Alt, Many, OneOf, Part, Ref, Row, Text
 from .language import Language
 from .languages import Languages
+from .mark import Marker
+from .node import Inner
 
 MAX_DEPTH = 50  # of one language; what is nested deeper is made of nodes
 
@@ -29,15 +31,20 @@ class Count:
     high: int | None
 
 
-Symbol: TypeAlias = Language | Call | Count
+Symbol: TypeAlias = Language | Call | Count | Inner
 Symbols: TypeAlias = tuple[Symbol, ...]
 Rules: TypeAlias = dict[str, list[Symbols]]  # the options of each rule
 
 
-def make_rules(parts: Mapping[str, Part], languages: Languages) -> Rules:
-    """Give the rules as symbols; groups that are not regular become rules of their own."""
-    maker = _Maker(languages)
-    graph = {name: {ref.name for ref in _refs(part)} for name, part in parts.items()}
+def make_rules(
+    parts: Mapping[str, Part], languages: Languages, inner: Mapping[str, Inner], marker: Marker
+) -> Rules:
+    """Give the rules as symbols; groups that are not regular become rules of their own.
+
+    `inner` are the grammars that rules name. What is marked stays a rule.
+    """
+    maker = _Maker(languages, inner, marker)
+    graph = {name: {ref.name for ref in _refs(part)} - inner.keys() for name, part in parts.items()}
     for names in components(graph):
         maker.add(names, parts, graph)
     return maker.rules
@@ -94,9 +101,11 @@ def fixpoint(rules: Rules, holds: Callable[[Symbol, set[str]], bool]) -> set[str
 class _Maker:
     """Turns parts into symbols, rule by rule, those first that others use."""
 
-    def __init__(self, languages: Languages) -> None:
+    def __init__(self, languages: Languages, inner: Mapping[str, Inner], marker: Marker) -> None:
         self.rules: Rules = {}
         self._languages = languages
+        self._inner = inner
+        self._marker = marker
         self._regular: dict[str, tuple[Language, int]] = {}  # with the depth
 
     def add(
@@ -109,7 +118,8 @@ class _Maker:
                 find = self._loop if name in graph[name] else self._whole
                 found = find(name, parts[name])
             if found is not None:
-                self._regular[name] = found
+                if not self._marker.marks(name):
+                    self._regular[name] = found
                 self.rules[name] = [(found[0],)]
             else:
                 self.rules[name] = [self._symbols(name, row) for row in _options(parts[name])]
@@ -186,7 +196,7 @@ class _Maker:
             return known[0]
         match part:
             case Ref(other):
-                return Call(other)
+                return self._inner[other] if other in self._inner else Call(other)
             case Many(_, _, 0):
                 return self._languages.empty
             case Many(item, low, high):

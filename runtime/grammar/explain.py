@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ..errors import RequestError
 from .budget import Budget
@@ -40,6 +41,10 @@ ANNOTATIONS = frozenset((
     *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"),
     *("$comment", "$defs", "definitions"),
 ))  # fmt: skip
+
+
+# What is exact, what is checked and why, and what says nothing.
+Places: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +126,12 @@ def explain(spec: GrammarSpec, seed: int = 0) -> Explanation:
     """Say what becomes of a grammar; what is refused is in `refused`, not raised."""
     explanation = Explanation(spec.kind)
     try:
-        if spec.kind == "json_schema":
-            explanation = _explain_schema(spec)
+        if spec.kind == "json_schema" or spec.parts:
+            explanation = Explanation(spec.kind, *_places(spec))
         grammar = compile_plain(spec)
     except RequestError as error:
         return replace(explanation, refused=str(error))
-    exact = explanation.exact or ("the whole text",)
+    exact = explanation.exact or _places(spec)[0]
     return replace(
         explanation, exact=exact, num_parts=grammar.pool.size, examples=_examples(grammar, seed)
     )
@@ -139,7 +144,22 @@ def _examples(grammar: PooledGrammar, seed: int) -> tuple[str, ...]:
         return ()
 
 
-def _explain_schema(spec: GrammarSpec) -> Explanation:
+def _places(spec: GrammarSpec) -> Places:
+    """Give the places of a grammar, those of its parts behind their names."""
+    if spec.kind == "json_schema":
+        return _schema_places(spec)
+    exact = ["the text around the parts" if spec.parts else "the whole text"]
+    checked: list[tuple[str, str]] = []
+    ignored: list[str] = []
+    for name, part in spec.parts:
+        inner = _places(part)
+        exact += [f"{name}: {place}" for place in inner[0]]
+        checked += [(f"{name}: {place}", reason) for place, reason in inner[1]]
+        ignored += [f"{name}: {place}" for place in inner[2]]
+    return tuple(exact), tuple(checked), tuple(ignored)
+
+
+def _schema_places(spec: GrammarSpec) -> Places:
     tokens = [bytes((byte,)) for byte in range(256)]
     pool = Pool(Vocabulary(tokens, (256,), 257))
     with pool.using(Budget(TIMEOUT_S, MAX_STATES)):
@@ -147,7 +167,7 @@ def _explain_schema(spec: GrammarSpec) -> Explanation:
         grammar = schema_grammar(source, pool, spec.schema_options)
         found = survey(grammar, root_goal(grammar))
         exact, ignored = _sorted_places(grammar.reader, found)
-    return Explanation(spec.kind, exact, found.checked, ignored)
+    return exact, found.checked, ignored
 
 
 def _sorted_places(reader: Reader, found: Survey) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..errors import RequestError
+from .lark_parts import check_declared, check_used
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -67,8 +68,10 @@ class LarkGrammar:
     end_state: int
 
 
-def load(source: str, start: str) -> LarkGrammar:
+def load(source: str, start: str, parts: Collection[str] = ()) -> LarkGrammar:
     """Load a grammar as `lark.Lark(source, parser="lalr", start=start)` does.
+
+    `parts` are the terminals that it declares and others define.
 
     Raises: RequestError: bad_grammar with lark's reason, or if it is not LALR(1);
     grammar_budget if it is too long.
@@ -77,8 +80,11 @@ def load(source: str, start: str) -> LarkGrammar:
         message = f"grammar too large: lark: longer than {MAX_LEN} characters"
         raise RequestError("grammar_budget", message)
     _check_imports(source)
+    check_declared(source, parts)
     try:
-        return _read(_load(source, start), start)
+        lark = _load(source, start)
+        check_used(source, _undefined(lark), parts)
+        return _read(lark, start, parts)
     except RequestError:
         raise
     except RecursionError as e:
@@ -125,14 +131,21 @@ def _message(error: Exception) -> str:
     return f"lark: {shown}"
 
 
-def _read(lark: Lark, start: str) -> LarkGrammar:
+def _undefined(lark: Lark) -> dict[str, None]:
+    """Give the terminals in rules that have no definition, in their order."""
+    defined = {str(terminal.name) for terminal in lark.terminals}
+    symbols = (symbol for rule in lark.rules for symbol in rule.expansion)
+    return dict.fromkeys(str(s.name) for s in symbols if s.is_term and s.name not in defined)
+
+
+def _read(lark: Lark, start: str, parts: Collection[str]) -> LarkGrammar:
     front = lark.parser
     lalr: LALR_Parser = front.parser
     contextual = cast("ContextualLexer", front.lexer)
     table = cast("IntParseTable", lalr._parse_table)
     terminals = {str(t.name): _terminal(t) for t in lark.terminals}
     _check_groups(terminals.values())
-    _check_rules(lark.rules, terminals)
+    _check_rules(lark.rules, {*terminals, *parts})
     kinds = {id(lexer): number for number, lexer in enumerate(contextual.lexers.values())}
     lexers = {
         state: Lexer(kinds[id(lexer)], tuple(str(t.name) for t in lexer.terminals))  # type: ignore[attr-defined]
@@ -186,14 +199,9 @@ def _check_groups(terminals: Iterable[Terminal]) -> None:
         seen.update(groups)
 
 
-def _check_rules(rules: Iterable[Rule], terminals: dict[str, Terminal]) -> None:
+def _check_rules(rules: Iterable[Rule], terminals: Collection[str]) -> None:
     """Refuse rules that no text can match to its end."""
     rows = [(rule.origin.name, rule.expansion) for rule in rules]
-    for _, expansion in rows:
-        for symbol in expansion:
-            if symbol.is_term and symbol.name not in terminals:
-                message = f"lark: %declare {symbol.name}: a terminal needs a definition here"
-                raise RequestError("bad_grammar", message)
     finite: set[str] = set(terminals)
     size = -1
     while len(finite) > size:

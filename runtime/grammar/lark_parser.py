@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from .lark_lexer import LarkLexing
 from .lark_load import END, LarkGrammar, load
-from .node import Node, Row
+from .lark_parts import check_solid
+from .mark import Marker
+from .node import Inner, Node, Row
 from .pool import Pool
 
 START = "start"
+NO_PARTS: Mapping[str, Inner] = MappingProxyType({})
 
 
 class Stack:
@@ -23,9 +29,13 @@ class Stack:
 class Table:
     """A parser without values: stacks in, stacks out. Not thread-safe."""
 
-    def __init__(self, grammar: LarkGrammar, pool: Pool) -> None:
+    def __init__(
+        self, grammar: LarkGrammar, pool: Pool, parts: Mapping[str, Inner], marker: Marker
+    ) -> None:
         self._grammar = grammar
         self._pool = pool
+        self._parts = parts
+        self._marker = marker
         self._lexing = LarkLexing(grammar, pool)
         self._stacks: dict[tuple[int, Stack | None], Stack] = {}
         self.start = self._push(grammar.start_state, None)
@@ -37,13 +47,18 @@ class Table:
     def rows(self, stack: Stack) -> tuple[Row, ...]:
         """Give each terminal that may come next, with the place after it."""
         lexed = self._lexing.lexed(self._grammar.lexers[stack.state])
-        after = self._shift(stack, frozenset(name for name, _ in lexed if name is not None))
+        names = frozenset(name for name, _ in lexed if name is not None)
+        after = self._shift(stack, names | self._parts.keys())
         rows: list[Row] = []
+        for inner in self._parts.values():
+            if inner.name in after:
+                row = self._marker.around(inner.name, inner.node)
+                rows.append((*row, self.place(after[inner.name])))
         for name, node in lexed:
             if name is None:
                 rows.append((node, self.place(stack)))
             elif name in after:
-                rows.append((node, self.place(after[name])))
+                rows.append((*self._marker.around(name, node), self.place(after[name])))
         return (*rows, ()) if END in after else tuple(rows)
 
     def _shift(self, stack: Stack, names: frozenset[str]) -> dict[str, Stack]:
@@ -92,11 +107,22 @@ class Place:
         return self._table.rows(self.stack)
 
 
-def build_lark(source: str, pool: Pool, start: str = START) -> Node:
+def build_lark(
+    source: str,
+    pool: Pool,
+    start: str = START,
+    *,
+    parts: Mapping[str, Inner] = NO_PARTS,
+    marker: Marker | None = None,
+) -> Node:
     """Make the node of the texts that `lark.Lark(source, parser="lalr", start=start)` parses.
+
+    `parts` are the grammars whose texts stand for terminals that it declares.
 
     Raises: RequestError: bad_grammar with lark's reason, or naming what is not supported;
     grammar_budget if it is too large.
     """
-    table = Table(load(source, start), pool)
+    check_solid(parts)
+    grammar = load(source, start, parts)
+    table = Table(grammar, pool, parts, marker or Marker(pool.nodes, None))
     return table.place(table.start)

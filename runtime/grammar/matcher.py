@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .budget import Budget
 from .forced import Encode, forced_bytes, forced_tokens
+from .node import Node
 from .pool import Pool
 from .pushdown import State
 from .spec import Bitmask
@@ -19,9 +20,10 @@ STEP_TIMEOUT_S = 2.0
 class PooledGrammar:
     """A CompiledGrammar over the automata of a pool: immutable. Thread-safe."""
 
-    def __init__(self, pool: Pool, start: State, size_bytes: int) -> None:
+    def __init__(self, pool: Pool, start: State, size_bytes: int, node: Node | None = None) -> None:
         self._pool = pool
         self._start = start
+        self.node = node  # the whole of it, if `start` is its beginning
         self.size_bytes = size_bytes  # what compiling it added to the pool, about
 
     @property

@@ -8,6 +8,7 @@ of an object, and recursion costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from .terminal import LocalState
@@ -120,6 +121,15 @@ class Rule:
         """Give the body."""
         assert self.body is not None, self.name
         return ((self.body,),)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A grammar inside another: its name there, its node, and whether its text may be empty."""
+
+    name: str
+    node: Node
+    is_nullable: bool
 
 
 class Nodes:

@@ -193,7 +193,7 @@ class Pushdown:
                 continue
             guards = config.guards
             if guards:
-                left = _step_guards(guards, byte)
+                left = step_guards(guards, byte)
                 if left is None:
                     continue
                 guards = left
@@ -216,22 +216,23 @@ class Pushdown:
         if local.is_greedy and local.guard.groups:
             guards = guards | {local.guard}
         is_accepting = False
-        for after_rest in self._rests(local, rest):
+        for after_rest in self.rests(local, rest):
             after = self.closure(after_rest)
             is_accepting = is_accepting or after.is_accepting
             configs.update(_guarded(after, guards))
         return is_accepting
 
-    def _rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
+    def rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
         """Give what remains behind a terminal: its rest, or the rows that its text decides."""
         if isinstance(local, SwitchState):
-            return [self._push_row(row, rest) for row in local.rows()]
+            return [self.push_row(row, rest) for row in local.rows()]
         if isinstance(local, KeptState) and rest is not None:
             rows = cast("Named", rest.node).named(local.text)
-            return [self._push_row(row, rest.rest) for row in rows]
+            return [self.push_row(row, rest.rest) for row in rows]
         return [rest]
 
-    def _push_row(self, row: Row, rest: Cell | None) -> Cell | None:
+    def push_row(self, row: Row, rest: Cell | None) -> Cell | None:
+        """Give the cell of a row before `rest`."""
         for part in reversed(row):
             rest = self.push(part, rest)
         return rest
@@ -261,7 +262,7 @@ class Pushdown:
                     pending.append(cell.rest)
                 continue
             self.budget.spend(1, "the constraint")
-            pending.extend(self._push_row(row, cell.rest) for row in node.expand())
+            pending.extend(self.push_row(row, cell.rest) for row in node.expand())
         return self.state(frozenset(configs), is_accepting)
 
 
@@ -278,7 +279,7 @@ def _alike(state: State) -> list[list[int]]:
     return list(found.values())
 
 
-def _step_guards(guards: Guards, byte: int) -> Guards | None:
+def step_guards(guards: Guards, byte: int) -> Guards | None:
     """Step each guard; None where one is met: the text is not to be read this way."""
     after = [state for guard in guards if (state := guard.edges.get(byte)) is not None]
     return None if any(state.is_final for state in after) else frozenset(after)

@@ -34,13 +34,17 @@ class GrammarSpec:
 
     Where the text is whole, one of `stops` may follow and end it: so a model that would
     write the stop string next can, and need not say its end token instead. `schema_options`
-    are read for a JSON Schema only.
+    are read for a JSON Schema only. `parts` are the grammars that one in Lark or EBNF names.
+    `prefix` are bytes that every text begins with, before what the constraint says: the end of
+    a prompt that is spelled anew.
     """
 
     kind: GrammarKind
     source: tuple[str, ...]  # ("[0-9]+",), the choices, or one grammar or schema
     stops: tuple[str, ...] = ()
     schema_options: SchemaOptions = SchemaOptions()
+    parts: tuple[tuple[str, GrammarSpec], ...] = ()
+    prefix: bytes = b""
 
 
 class GrammarMatcher(Protocol):

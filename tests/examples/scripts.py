@@ -55,6 +55,7 @@ self_consistency = _by_ending(
     ("74 - 35 = 39. The answer is ", "39"),
 )
 sql = _by_ending(("live in London?", "SELECT COUNT(*) FROM users WHERE city = 'London'\n"))
+tool_call = _by_ending(("add 8 eggs.", ' add({"item": "eggs", "count": 8})'))
 chess_move = _by_ending(
     ("Nf6", "O-O Be7 6. Re1"),
     (" 5. ", "O-O Be7"),

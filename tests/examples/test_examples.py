@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import runpy
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,12 @@ CASES = (
     ),
     Case("json_extract", "extract", {"text": TICKET}),
     Case("sql", "ask", {"question": "How many users live in London?"}),
+    Case(
+        "tool_call",
+        "change",
+        {"shopping": Counter(eggs=1), "wish": "Please add 8 eggs."},
+        is_static=False,
+    ),
     Case(
         "chess_move", "play", {"game": "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6", "num_moves": 2}
     ),

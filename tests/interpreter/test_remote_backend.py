@@ -33,8 +33,10 @@ def say(text: str) -> str:
 class Runtime:
     """Engine, service and worker on a thread."""
 
-    def __init__(self, limits: WorkerLimits | None = None) -> None:
-        self.engine = EngineThread(scripted_model(say), EngineConfig(max_running=8))
+    def __init__(
+        self, limits: WorkerLimits | None = None, script: Callable[[str], str] = say
+    ) -> None:
+        self.engine = EngineThread(scripted_model(script), EngineConfig(max_running=8))
         self._listener = listen(None)
         self.endpoint = self._listener.endpoint
         self.worker = Worker(self._listener, GraphService(self.engine, self._post), limits)

@@ -55,7 +55,7 @@ def test_events_survive_the_wire() -> None:
 
 
 def test_settings_survive_the_wire() -> None:
-    config = SessionConfig("run", 2**63 - 1, Sampling(stop=("a",), top_p=0.5), True)
+    config = SessionConfig("run", 2**63 - 1, Sampling(stop=("a",), top_p=0.5, heal=False), True)
     assert wire.decode_config(wire.encode_config(config)) == config
 
 

@@ -24,10 +24,10 @@ class FakeDriver:
         self.num_waits = 0
         self.cancelled: list[int] = []
 
-    def value(self, node: int) -> str:
+    def value(self, node: int, capture: str | None = None) -> str:
         self.num_waits += 1
         self.run()
-        return self.texts[node]
+        return self.texts[node] if capture is None else f"{capture} of {self.texts[node]}"
 
     text = value
 
@@ -53,8 +53,10 @@ class FakeDriver:
         match node.op:
             case Text(text=text):
                 return text
-            case Value(source=source):
+            case Value(source=source, capture=None):
                 return self.texts[source]
+            case Value(source=source, capture=capture):
+                return f"{capture} of {self.texts[source]}"
             case RoleBegin(role=role):
                 return f"<{role}>"
             case RoleEnd():

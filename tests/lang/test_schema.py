@@ -170,7 +170,7 @@ def test_a_drawn_graph_shows_schema_and_grammar() -> None:
 def test_a_graph_with_a_damaged_schema_is_refused(schema: dict[str, object]) -> None:
     node = {"id": 0, "op": {"kind": "gen", "schema": schema}, "prev": None}
     with pytest.raises(GraphError, match=r"schema|order"):
-        loads(json.dumps({"plait_graph": 3, "program": "p", "nodes": [node]}))
+        loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))
 
 
 def indexed(s: State) -> None:

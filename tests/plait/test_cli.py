@@ -94,7 +94,7 @@ def test_a_graph_is_printed_in_each_format(kind: str, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "greeting" in printed
     if kind == "json":
-        assert json.loads(printed)["plait_graph"] == 3
+        assert json.loads(printed)["plait_graph"] == 4
 
 
 def test_a_graph_says_where_python_needs_a_value(capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,6 +143,40 @@ def test_wrong_usage_is_one_line(
     assert len(printed.splitlines()) == 1
 
 
+CALL = 'root ::= name "(" args ")"'
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [('yes({"code":"AB"})', 0), ("yes({})", 1), ('yes({"sizes":[1,1],"code":"AB"})', 1)],
+)
+def test_parts_are_read_from_files(folder: Path, text: str, code: int) -> None:
+    (folder / "call.ebnf").write_text(CALL)
+    words = [str(folder / "call.ebnf"), "--part", f"name={folder / 'mood.choices.json'}"]
+    words += ["--part", f"args={folder / 'order.json'}", "--match", text]
+    assert main(["grammar", *words]) == code
+    assert main(["grammar", *words, "--strict"]) == 2
+    assert main(["grammar", *words, "--whitespace", "1"]) == code
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (["name"], "--part name: pass NAME=FILE"),
+        (["name=words.txt"], "pass --kind"),
+        (["name=mood.choices.json", "name=word.regex"], "name is there twice"),
+        (["name=nowhere.json"], "No such file"),
+    ],
+)
+def test_a_part_that_is_none_is_refused(
+    folder: Path, parts: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "call.ebnf").write_text(CALL)
+    words = [word.replace("=", f"={folder}/") for part in parts for word in ("--part", part)]
+    assert main(["grammar", str(folder / "call.ebnf"), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_grammar_is_read_from_stdin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,8 +217,10 @@ def test_gen_takes_a_grammar_that_says_what_it_is() -> None:
     (op,) = gen("x", grammar=Grammar(ebnf='root ::= "a"')).parts
     assert isinstance(op, Gen)
     assert op.grammar == GrammarText("ebnf", 'root ::= "a"')
-    with pytest.raises(InvalidArgument, match="Lark"):
-        gen("x", grammar=Grammar(regex="a"))
+    assert gen("x", grammar=Grammar(regex="a")).parts == gen("x", regex="a").parts
+    assert gen("x", grammar=Grammar(choices=["a"])).parts == gen("x", choices=["a"]).parts
+    schema = Grammar(schema={}, whitespace=2)
+    assert gen("x", grammar=schema).parts == gen("x", {}, whitespace=2).parts
 
 
 @pytest.mark.parametrize("options", [{}, {"regex": "a", "lark": "b"}, {"regex": 3}])

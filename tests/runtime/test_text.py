@@ -156,6 +156,35 @@ def test_streams_equal_the_definition(blob: bytes, stops: list[str], cuts: list[
     assert detokenise(tokens[: stream.num_kept]) + stream.tail == text
 
 
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(
+    TEXTS.filter(bool).map(str.encode),
+    TEXTS.map(str.encode),
+    st.lists(st.text(alphabet="ab🙏é", min_size=1, max_size=3), max_size=3),
+    st.lists(st.integers(0, 60), max_size=12),
+)
+def test_bytes_that_are_left_out_are_in_no_text_and_in_no_stop(
+    head: bytes, blob: bytes, stops: list[str], cuts: list[int]
+) -> None:
+    tokens = tokens_of(head + blob, cuts)
+    stream = TextStream(tokens, stops)
+    stream.skip(len(head))
+    text = "".join(stream.push(i) for i in range(len(tokens))) + stream.finish()
+    expected, plain = run([blob], stops)
+    assert (text, stream.stop_reason) == (expected, plain.stop_reason)
+    kept = b"".join(tokens[: stream.num_kept])
+    assert not kept or kept.startswith(head)
+    assert kept.removeprefix(head).decode() + stream.tail == text
+
+
+def test_no_token_is_kept_before_the_bytes_left_out_are_whole() -> None:
+    stream = TextStream([b"a", b"bc", b"x."], ["."])
+    stream.skip(3)
+    assert (stream.push(0), stream.num_kept) == ("", 0)
+    assert (stream.push(1), stream.num_kept) == ("", 2)
+    assert (stream.push(2), stream.num_kept, stream.tail) == ("x", 2, "x")
+
+
 @settings(derandomize=True, max_examples=100, deadline=None)
 @given(TEXTS, st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=3))
 def test_what_was_shown_never_holds_the_start_of_a_stop(text: str, stops: list[str]) -> None:

@@ -18,6 +18,13 @@ def compiled(kind: GrammarKind, source: str) -> CompiledGrammar:
     return COMPILER.compile(GrammarSpec(kind, (source,)))
 
 
+def compiled_for(
+    engine: Engine, request: Request, grammar: GrammarSpec | None
+) -> CompiledGrammar | None:
+    """Compile a request's grammar as the engine's thread does."""
+    return None if grammar is None else COMPILER.compile(engine.gate.constraint(request, grammar))
+
+
 def random_regex(rng: random.Random) -> str:
     """Give a regex of literal parts and of choices."""
     free = ["[ab]{1,3}", "[0-9]{1,2}", "(?:true|false)", "(?:yes|no)?", "[a-c ]*?", "(?:, [ab])*"]
@@ -54,11 +61,11 @@ def random_schema(rng: random.Random, depth: int = 2) -> dict[str, object]:
             return {"const": rng.choice(["name", {"id": 12}, ["ab", "abc"], True])}
 
 
-def random_grammar(seed: int) -> CompiledGrammar:
+def random_grammar(seed: int) -> GrammarSpec:
     rng = random.Random(seed)
     if seed % 2:
-        return compiled("regex", random_regex(rng))
-    return compiled("json_schema", json.dumps(random_schema(rng)))
+        return GrammarSpec("regex", (random_regex(rng),))
+    return GrammarSpec("json_schema", (json.dumps(random_schema(rng)),))
 
 
 def random_request(name: str, rng: random.Random) -> Request:
@@ -67,6 +74,7 @@ def random_request(name: str, rng: random.Random) -> Request:
         max_tokens=rng.choice([None, None, rng.randint(0, 40), 60]),
         min_tokens=rng.choice([0, 0, 12]),
         stop=rng.choice([(), (), (), ("me",), ('"id', "ue"), (', "', "-"), ("é",)]),
+        heal=rng.random() < 0.5,
     )
     prompt = rng.choice(["say ", "answer:", "na"]) * rng.randint(1, 9)
     return replace(ask(name, prompt, sampling, seed=rng.randint(0, 99)), namespace="")
@@ -76,7 +84,7 @@ def random_request(name: str, rng: random.Random) -> Request:
 class Case:
     """Some requests, each with its grammar."""
 
-    requests: list[tuple[Request, CompiledGrammar | None]]
+    requests: list[tuple[Request, GrammarSpec | None]]
 
     @classmethod
     def of(cls, seed: int, count: int = 4) -> Case:
@@ -94,7 +102,7 @@ class Case:
             limited = request
             if grammar is None and request.sampling.max_tokens is None:
                 limited = replace(request, sampling=replace(request.sampling, max_tokens=30))
-            engine.add(limited, grammar)
+            engine.add(limited, compiled_for(engine, limited, grammar))
         outputs: list[Output] = []
         while engine.has_work:
             outputs += engine.step()
@@ -113,6 +121,7 @@ def answer(result: Result) -> tuple[object, ...]:
     return (
         result.text,
         last.token_ids,
+        last.is_healed,
         last.tail,
         last.finish_reason,
         last.stop_reason,

@@ -85,7 +85,7 @@ def test_a_text_longer_than_the_pool_fails_in_the_same_place(
     if 3 + len(token_ids) <= num_blocks + 1:
         assert found[:2] == (text, token_ids)
     else:
-        assert found[5] == "pool_exceeded"
+        assert found[6] == "pool_exceeded"
         assert found[1] == token_ids[: num_blocks + 1 - 3]
 
 
