@@ -13,7 +13,7 @@ FOLDER = Path("kernels/native")
 FLAGS = (
     *("-std=c++17", "-O3", "-g0", "-pthread", "-fvisibility=hidden"),
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
-    *("-Wno-psabi", "-Wno-maybe-uninitialized", "-Wno-unknown-warning-option"),
+    *("-Wno-psabi", "-Wno-maybe-uninitialized", "-Wno-uninitialized"),
 )
 # Kinds of processor: the name, the table that isa.cpp defines, and the compiler's flags.
 PORTABLE = ("portable", "kPortable", ())

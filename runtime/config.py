@@ -131,10 +131,11 @@ class EngineConfig:
         "run the model on torch's own operations, for measurements",
         flag="--no-native-kernels",
     )
-    exact: bool = _option(
+    is_exact: bool = _option(
         False,
         bool,
-        "keep activations and KV in fp32 where the CPU's own kernels would shorten them",
+        "keep activations and KV in fp32, which the CPU's own kernels else shorten",
+        flag="--exact",
     )
     device: str = _option(
         "cpu",

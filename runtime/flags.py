@@ -19,7 +19,7 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
             group.add_argument(
                 flag,
                 dest=item.name,
-                action="store_false",
+                action="store_false" if item.default else "store_true",
                 help=option.help,
                 default=argparse.SUPPRESS,
             )

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..kernels.argmax import argmax
 from ..kernels.mask import apply_bitmask
 from .errors import RequestError
 from .grammar.spec import Bitmask
@@ -93,9 +94,7 @@ def sample(
         return []
     ids = _Vocabulary(min(vocab_size, logits.shape[1]), eos_ids, absent_ids)
     usable = logits[:, : ids.size]
-    best, best_ids = usable.max(dim=1)  # NaN wins, ties go to the lowest id
-    peaks: list[float] = best.tolist()
-    favourites: list[int] = best_ids.tolist()
+    peaks, favourites = argmax(usable)  # NaN wins, ties go to the lowest id
     drawn = [_look(rows[i], ids, peaks[i], favourites[i]) for i in range(len(rows))]
     masked = [i for i, row in enumerate(rows) if drawn[i] is None and _is_wide(row)]
     if masked:

@@ -78,6 +78,10 @@ EXPORT void plait_linear(const Linear* linear, const float* x, int64_t rows, int
     chosen()->linear(*linear, x, rows, is_exact != 0, pool(), out);
 }
 
+EXPORT void plait_argmax(const float* rows, int64_t num_rows, int64_t stride, int64_t width, float* peaks, int64_t* ids) {
+    chosen()->argmax(rows, num_rows, stride, width, pool(), peaks, ids);
+}
+
 EXPORT void plait_attention(const Model* model, const Cache* cache, const Batch* batch, int32_t layer, const float* qkv,
                             float* out) {
     chosen()->attention(*model, *cache, *batch, layer, qkv, pool(), out);

@@ -13,6 +13,7 @@ struct Isa {
     void (*drop_buffers)(void*);
     void (*step)(const Model&, const Cache&, const Batch&, void* buffers, Pool&, float* logits);
     void (*linear)(const Linear&, const float* x, int64_t rows, bool is_exact, Pool&, float* out);
+    void (*argmax)(const float* rows, int64_t num_rows, int64_t stride, int64_t width, Pool&, float* peaks, int64_t* ids);
     // Puts K and V into the cache, makes the copies, then attends: `qkv` [T, H + 2 KVH, D].
     void (*attention)(const Model&, const Cache&, const Batch&, int layer, const float* qkv, Pool&, float* out);
 };

@@ -24,6 +24,10 @@ _PROTOTYPES = {
     "plait_make_buffers": (c_void_p, ()),
     "plait_drop_buffers": (None, (c_void_p,)),
     "plait_linear": (None, (POINTER(abi.Linear), c_void_p, c_int64, c_int32, c_void_p)),
+    "plait_argmax": (
+        None,
+        (c_void_p, c_int64, c_int64, c_int64, POINTER(c_float), POINTER(c_int64)),
+    ),
     "plait_attention": (
         None,
         (POINTER(abi.Model), POINTER(abi.Cache), POINTER(abi.Batch), c_int32, c_void_p, c_void_p),

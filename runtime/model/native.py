@@ -34,7 +34,7 @@ class NativeRunner:
     def __init__(self, weights: NativeWeights, library: Library, options: EngineConfig) -> None:
         config = self._config = weights.config
         self._weights, self._library = weights, library
-        self._limits = limits = limits_of(config, options, 4 if options.exact else 2)
+        self._limits = limits = limits_of(config, options, 4 if options.is_exact else 2)
         self._inv_freq = inverse_frequencies(config.rope, config.head_dim).numpy()
         try:
             self.cache = TiledCache.make(
@@ -42,7 +42,7 @@ class NativeRunner:
                 limits.num_blocks * limits.block_size,
                 config.num_kv_heads,
                 config.head_dim,
-                is_bf16=not options.exact,
+                is_bf16=not options.is_exact,
             )
         except MemoryError as e:
             raise ModelLoadError(
@@ -50,7 +50,7 @@ class NativeRunner:
                 "set kv_cache_tokens to fewer"
             ) from e
         self._layers = weights.layers()
-        self._model = weights.struct(self._layers, is_exact=options.exact)
+        self._model = weights.struct(self._layers, is_exact=options.is_exact)
         self._cache_struct = self.cache.struct
         self._buffers = library.functions.plait_make_buffers()
         library.set_threads(options.num_threads or physical_cores())

@@ -37,7 +37,7 @@ def load_model(path: Path, config: EngineConfig) -> Model:
             runner = _runner(shape, weights, config, device)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
-        digest = _digest(weights.digest, tokenizer.digest, config.dtype, str(config.exact))
+        digest = _digest(weights.digest, tokenizer.digest, config.dtype, str(config.is_exact))
     return Model(path.name, digest, tokenizer, runner)
 
 

@@ -24,6 +24,8 @@ CHANGED: dict[str, object] = {
     "grammar_max_states": 10,
     "is_grammar_cache_on_disk": False,
     "dtype": "bfloat16",
+    "is_native": False,
+    "is_exact": True,
     "device": "cuda:1",
     "num_threads": 1,
 }
@@ -39,6 +41,7 @@ WRONG: list[tuple[str, object]] = [
     *(("grammar_timeout_s", value) for value in (0, -1.0, float("nan"), float("inf"), "2")),
     *(("grammar_max_states", value) for value in (0, 1.5)),
     *(("is_grammar_cache_on_disk", value) for value in (0, "off", None)),
+    *((name, value) for name in ("is_native", "is_exact") for value in (0, "off", None)),
     *(("dtype", value) for value in ("float16", "", None, 32)),
     *(("device", value) for value in ("tpu", "mps", "cuda:x", "", None)),
     *(("num_threads", value) for value in (0, -2, 10**6, 1.0)),

@@ -12,8 +12,8 @@ from plait.runtime.config import EngineConfig
 from plait.runtime.engine import Engine
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
 from plait.runtime.model.interface import Model, Runner
-from plait.runtime.model.registry import load_model
 from plait.runtime.model.native import NativeRunner
+from plait.runtime.model.registry import load_model
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Output, Request, SamplingParams, ScoredText, ScoreRequest
 

@@ -39,7 +39,7 @@ def native(block_size: int = 16, *, is_exact: bool = True, **changes: Any) -> Na
         pytest.skip("plait was installed without a C++ compiler")
     shape = read_config({**CONFIG, **changes})
     options = EngineConfig(
-        block_size=block_size, num_threads=2, exact=is_exact, kv_cache_tokens=2048
+        block_size=block_size, num_threads=2, is_exact=is_exact, kv_cache_tokens=2048
     )
     weights = RandomWeights(shape) if is_exact else QuantizedWeights(shape)
     return NativeRunner(read_native(shape, weights, library), library, options)
