@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable
-from typing import Generic, TypeVar
+from collections.abc import Collection, Hashable, Iterator
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 
 from .budget import Budget
 from .frontier import Frontier, Frontiers
-from .pushdown import Config, Pushdown, State
+from .pushdown import Pushdown
 from .spec import Bitmask
+from .state import Config, State
+from .switch import SwitchState
 from .terminal import WIDE, Group, LocalState
 from .vocabulary import Vocabulary
 from .walk import Walker
@@ -97,22 +99,18 @@ class Masks:
         return found
 
     def _subtract(
-        self, whole: LocalState, listed: LocalState, budget: Budget
+        self, whole: LocalState, texts: frozenset[str], budget: Budget
     ) -> tuple[Bitmask, Frontier]:
-        """Leave out the strings of a list: every token that does not close one is as before."""
+        """Leave out some strings: every token that does not close one is as before."""
         mask, frontier = self._inside(whole, budget)
-        left: set[int] = set()
-        pending = [(listed, self.frontiers.root)]
-        while pending:
-            local, place = pending.pop()
-            if local.is_last:
-                left.update(place.nodes)
-                continue
-            steps = local.edges.items()
-            pending.extend((after, place.children[b]) for b, after in steps if b in place.children)
-        ids = self.frontiers.get(tuple(sorted(left))).ids
+        spelt = self._vocabulary.closings
+        closed = [data for text in spelt.keys() & texts for data in spelt[text]]
+        if not closed:
+            return mask, frontier
+        places = [place for data in closed if (place := self.frontiers.behind(data)) is not None]
+        left = {node for place in places for node in place.nodes}
         row = mask.copy()
-        words = self._bits(ids)
+        words = self._bits([i for place in places for i in place.ids])
         np.bitwise_and(row, ~words, out=row)
         return row, self.frontiers.get(tuple(n for n in frontier.nodes if n not in left))
 
@@ -183,21 +181,40 @@ class Masks:
                         pending.append((after, after_chain))
                 continue
             children = frontier.children
-            few, many = state.first, children
-            for byte in few if len(few) < len(many) else many:
-                child = children.get(byte)
-                if child is None or byte not in few:
-                    continue
+            switches = state.switches
+            if switches:
+                for config in switches:
+                    pending.extend(self._options(config, frontier, found))
+                state = self._pushdown.without(state, switches)
+            for byte in children.keys() & state.first:
                 after = step(state, byte)
                 if after is not None:
+                    child = children[byte]
                     found.extend(child.ids)
-                    pending.append((after, child))
+                    if child.children:
+                        pending.append((after, child))
             count += 1
             if not count & 63:
                 if count > limit:
                     return None
                 budget.check_time("the next token's mask")
         return found
+
+    def _options(
+        self, config: Config, frontier: Frontier, found: list[int]
+    ) -> Iterator[tuple[State, Frontier]]:
+        """Follow each text of a switch; give what is behind those that a token passes."""
+        local = cast("SwitchState", config.local)
+        start = _along(frontier, local.literal, found)
+        if start is None:
+            return
+        children = start.children
+        for rest, number in local.rests():
+            if rest and rest[0] not in children:
+                continue
+            end = _along(start, rest, found)
+            if end is not None and end.children:
+                yield self._pushdown.behind(local.branch(number), config.rest), end
 
     def _bits(self, ids: Collection[int]) -> Bitmask:
         row = np.zeros(self._vocabulary.mask_len, np.int32)

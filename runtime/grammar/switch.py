@@ -56,9 +56,24 @@ class SwitchState(LocalState):
         """Give the state behind the first `count` bytes that all options share."""
         return self._inside(self._low, self._high, self._depth + count)
 
+    def rests(self) -> Iterator[tuple[bytes, int]]:
+        """Give the rest of each option's text behind `literal`, and its branch."""
+        start = self._depth + len(self.literal)
+        for text, number in self._switch.options[self._low : self._high]:
+            yield text[start:], number
+
+    def branch(self, number: int) -> tuple[Row, ...]:
+        """Give what follows an option's text."""
+        return self._switch.branches.branch(number)
+
     def rows(self) -> tuple[Row, ...]:
         """Give what follows, where the text is whole."""
         return self._switch.branches.branch(self._switch.options[self._low][1])
+
+    @property
+    def leads_on(self) -> bool:
+        """True where some byte may follow that belongs to the terminal."""
+        return not self.is_final
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .closings import closings
 from .spec import Bitmask
 
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -74,6 +75,7 @@ class Vocabulary:
         self.longest = max((len(data) for data, _ in usable), default=0)  # bytes
         self.spellable = frozenset(b"".join(data for data, _ in usable))
         self.slices = tuple(self._cut([data for data, _ in usable]))  # apart by length
+        self.closings = closings(data for data, _ in usable)
 
     @property
     def mask_len(self) -> int:

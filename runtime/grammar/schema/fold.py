@@ -48,6 +48,7 @@ class Folder:
         self._judge = Judge(self)
         self._shapes: dict[tuple[Goal, JsonType], tuple[Shape, ...]] = {}
         self._raw_shapes: dict[tuple[Goal, JsonType], tuple[RawShape, ...]] = {}
+        self._everys: dict[ObjectShape, tuple[dict[str, list[Goal]], list[Every]]] = {}
 
     def shapes(self, goal: Goal, kind: JsonType) -> tuple[Shape, ...]:
         """Give the shapes of the values of a type that meet the goal."""
@@ -214,8 +215,25 @@ class Folder:
 
     def property_goal(self, shape: ObjectShape, name: str) -> Goal:
         """Give what the value of a property must meet."""
-        found = (each.goal for each in shape.everys if self.has_name(each.names, name))
-        return frozenset().union(*found)
+        found = self._everys.get(shape)
+        if found is None:
+            found = self._everys[shape] = _by_name(shape.everys)
+        named, others = found
+        goals = [each.goal for each in others if self.has_name(each.names, name)]
+        return frozenset().union(*named.get(name, ()), *goals)
+
+
+def _by_name(everys: tuple[Every, ...]) -> tuple[dict[str, list[Goal]], list[Every]]:
+    """Give what is wanted of each name, and what is wanted of more than listed ones."""
+    named: dict[str, list[Goal]] = {}
+    others: list[Every] = []
+    for each in everys:
+        if each.names.is_rest or each.names.patterns:
+            others.append(each)
+        else:
+            for name in each.names.listed:
+                named.setdefault(name, []).append(each.goal)
+    return named, others
 
 
 def _decoded(text: str) -> str:
