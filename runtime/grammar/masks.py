@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterator
-from typing import Generic, TypeVar, cast
+from collections.abc import Collection, Iterator
+from typing import cast
 
 import numpy as np
 
 from .budget import Budget
 from .frontier import Frontier, Frontiers
+from .greedy import Greedy
+from .memo import Kept
+from .node import TooNear
 from .pushdown import Pushdown
 from .spec import Bitmask
 from .state import Config, State
@@ -22,11 +25,9 @@ MASK_BYTES = 64 << 20  # of masks that states keep
 MAX_WALKED = 4096  # walks that are kept; each holds about one mask
 NARROW = 256  # places in the trie: past them, many at once is faster than one by one
 
+NEAR, FAR = 4, 1024  # of a parser's stack: what is looked at first, and where all of it is
 FEW = 12  # tokens that are set one by one
 _BITS = np.left_shift(np.int32(1), np.arange(32, dtype=np.int32))
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 class Masks:
@@ -38,6 +39,7 @@ class Masks:
         self.frontiers = Frontiers(vocabulary)
         self._local_walker = Walker[LocalState](_groups, _is_last)
         self._state_walker = Walker[State](pushdown.groups, _never)
+        self._greedy = Greedy(vocabulary, self.frontiers, pushdown, self._narrow_all)
         self._kept: OrderedDict[State, None] = OrderedDict()
         self._insides = Kept[LocalState, tuple[Bitmask, Frontier]](MAX_WALKED)
         self._walked_locals = Kept[tuple[LocalState, int], tuple[Bitmask, tuple[int, ...]]](
@@ -52,11 +54,29 @@ class Masks:
             twin = self._pushdown.twin(state)
             mask = twin.mask
             if mask is None:
-                mask = self._make(twin, budget)
+                mask = self._find(twin, budget)
                 self._keep(twin, mask)
             if state is not twin:
                 self._keep(state, mask)
         return mask
+
+    def _find(self, state: State, budget: Budget) -> Bitmask:
+        """Make the mask, or find that of a state with as much of the stacks as matters."""
+        depth = NEAR if any(config.local.is_greedy for config in state.configs) else FAR
+        while depth < FAR:
+            near = self._pushdown.near(state, depth)
+            if near.mask is not None:
+                return near.mask
+            if near.too_near < depth:
+                try:
+                    mask = self._make(near, budget, depth)
+                except TooNear:
+                    near.too_near = depth
+                else:
+                    self._keep(near, mask)
+                    return mask
+            depth *= 2
+        return self._make(state, budget)
 
     def _keep(self, state: State, mask: Bitmask) -> None:
         state.mask = mask
@@ -64,12 +84,14 @@ class Masks:
         while len(self._kept) * mask.nbytes > MASK_BYTES:
             self._kept.popitem(last=False)[0].mask = None
 
-    def _make(self, state: State, budget: Budget) -> Bitmask:
+    def _make(self, state: State, budget: Budget, depth: int = 0) -> Bitmask:
         row = np.zeros(self._vocabulary.mask_len, np.int32)
         others: set[Config] = set()
         for config in state.configs:
             if config.local.is_closed and not config.guards and len(config.local.edges) > WIDE:
                 self._add_closed(row, config, budget)
+            elif config.local.is_greedy:
+                self._add_greedy(row, config, depth, budget)
             else:
                 others.add(config)
         if others:
@@ -84,6 +106,13 @@ class Masks:
         np.bitwise_or(row, inside[0], out=row)
         after = self._pushdown.closure(config.rest)
         self._set(row, self._narrow(after, inside[1], budget) or ())
+
+    def _add_greedy(self, row: Bitmask, config: Config, depth: int, budget: Budget) -> None:
+        """Add the tokens over a terminal of a lexer and those that follow it."""
+        for mask, ids in self._greedy.tokens(config, depth, budget):
+            if mask is not None:
+                np.bitwise_or(row, mask, out=row)
+            self._set(row, ids)
 
     def _inside(self, local: LocalState, budget: Budget) -> tuple[Bitmask, Frontier]:
         """Give the tokens inside a JSON string, and the frontier behind its closing quote."""
@@ -200,6 +229,9 @@ class Masks:
                 budget.check_time("the next token's mask")
         return found
 
+    def _narrow_all(self, state: State, frontier: Frontier, budget: Budget) -> list[int]:
+        return self._narrow(state, frontier, budget) or []
+
     def _options(
         self, config: Config, frontier: Frontier, found: list[int]
     ) -> Iterator[tuple[State, Frontier]]:
@@ -229,30 +261,6 @@ class Masks:
             places = np.fromiter(ids, np.int64, len(ids))
             bits = np.left_shift(np.int32(1), (places & 31).astype(np.int32))
             np.bitwise_or.at(row, places >> 5, bits)
-
-
-class Kept(Generic[K, V]):
-    """The last values that were asked for, `most` of them."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def get(self, key: K) -> V | None:
-        """Give the value of `key`, and count it as used."""
-        found = self._values.get(key)
-        if found is not None:
-            self._values.move_to_end(key)
-        return found
-
-    def put(self, key: K, value: V) -> None:
-        """Keep a value; drop what was not used for longest."""
-        self._values[key] = value
-        if len(self._values) > self._most:
-            self._values.popitem(last=False)
 
 
 def _along(frontier: Frontier, chain: bytes, found: list[int]) -> Frontier | None:

@@ -6,7 +6,7 @@ from typing import cast
 
 from .budget import Budget
 from .kept import KeptState, Named
-from .node import Node, Row, Terminal
+from .node import Node, Row, Stacked, Terminal
 from .state import NO_GUARDS, Cell, Config, Guards, State
 from .switch import Switch, SwitchState
 from .terminal import LocalState
@@ -116,6 +116,22 @@ class Pushdown:
             state.twin = state if same else self.state(configs, state.is_accepting)
         return state.twin
 
+    def near(self, state: State, depth: int) -> State:
+        """Give the state with only the tops of its stacks; itself if it has none."""
+        configs = (Config(c.local, self.cut(c.rest, depth), c.guards) for c in state.configs)
+        return self.state(frozenset(configs), state.is_accepting)
+
+    def cut(self, cell: Cell | None, depth: int) -> Cell | None:
+        """Give a cell with only the tops of its stacks."""
+        if cell is None:
+            return None
+        found = cell.near.get(depth)
+        if found is None:
+            node = cell.node
+            near = node.near(depth) if isinstance(node, Stacked) else node
+            found = cell.near[depth] = self.push(near, self.cut(cell.rest, depth))
+        return found
+
     def twin_over(self, state: State, horizon: int) -> State:
         """Give a state that allows the same tokens of at most `horizon` bytes."""
         configs = frozenset(Config(c.local.over(horizon), c.rest, c.guards) for c in state.configs)
@@ -130,7 +146,7 @@ class Pushdown:
                 continue
             guards = config.guards
             if guards:
-                left = _step_guards(guards, byte)
+                left = step_guards(guards, byte)
                 if left is None:
                     continue
                 guards = left
@@ -156,7 +172,7 @@ class Pushdown:
         for after_rest in self._rests(local, rest):
             after = self.closure(after_rest)
             is_accepting = is_accepting or after.is_accepting
-            configs.update(_guarded(after, guards))
+            configs.update(guarded(after, guards))
         return is_accepting
 
     def _rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
@@ -215,13 +231,13 @@ def _alike(state: State) -> list[list[int]]:
     return list(found.values())
 
 
-def _step_guards(guards: Guards, byte: int) -> Guards | None:
+def step_guards(guards: Guards, byte: int) -> Guards | None:
     """Step each guard; None where one is met: the text is not to be read this way."""
     after = [state for guard in guards if (state := guard.edges.get(byte)) is not None]
     return None if any(state.is_final for state in after) else frozenset(after)
 
 
-def _guarded(state: State, guards: Guards) -> frozenset[Config]:
+def guarded(state: State, guards: Guards) -> frozenset[Config]:
     if not guards:
         return state.configs
     return frozenset(Config(c.local, c.rest, c.guards | guards) for c in state.configs)

@@ -24,13 +24,14 @@ NO_GUARDS: Guards = frozenset()
 class Cell:
     """A node still to come, and the rest after it. Made by `Pushdown`: equal ones are one."""
 
-    __slots__ = ("closure", "node", "rest", "twin")
+    __slots__ = ("closure", "near", "node", "rest", "twin")
 
     def __init__(self, node: Node, rest: Cell | None) -> None:
         self.node = node
         self.rest = rest
         self.closure: State | None = None
         self.twin: Cell = self
+        self.near: dict[int, Cell] = {}  # by how much is left of the stacks in it
 
 
 class Config(NamedTuple):
@@ -48,7 +49,8 @@ class State:
     """All ways to read the text so far. Made by `Pushdown`: equal ones are one object."""
 
     __slots__ = (
-        "_chain", "_first", "ahead", "configs", "edges", "is_accepting", "mask", "tokens", "twin",
+        "_chain", "_first", "ahead", "configs", "edges", "is_accepting", "mask", "tokens",
+        "too_near", "twin",
     )  # fmt: skip
 
     def __init__(self, configs: frozenset[Config], is_accepting: bool) -> None:
@@ -57,6 +59,7 @@ class State:
         self.edges: dict[int, State | None] = {}
         self.tokens: dict[int, State | None] = {}
         self.mask: Bitmask | None = None
+        self.too_near = 0  # so much of a parser's stack is not enough for its mask
         self.ahead: Ahead | None = None
         self.twin: State | None = None
         self._first: AbstractSet[int] | None = None

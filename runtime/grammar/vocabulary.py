@@ -75,6 +75,12 @@ class Vocabulary:
         self.longest = max((len(data) for data, _ in usable), default=0)  # bytes
         self.spellable = frozenset(b"".join(data for data, _ in usable))
         self.slices = tuple(self._cut([data for data, _ in usable]))  # apart by length
+        self.whole = Slice(
+            self.trie,
+            np.arange(len(usable)),
+            self.longest,
+            np.arange(len(self.trie.byte), dtype=np.int32),
+        )
         self.closings = closings(data for data, _ in usable)
 
     @property

@@ -17,6 +17,7 @@ from .budget import Budget
 from .vocabulary import Ints, Slice, Trie
 
 DEAD = -1
+ROOT: Ints = np.zeros(1, np.int32)
 MAX_ROWS = 16_384  # known at once: 16 MB
 LOOP_BYTES = 32  # a place that keeps this many bytes is worth the check for whole subtrees
 
@@ -24,6 +25,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 P = TypeVar("P", bound=Hashable)  # a place in the automaton, hashed by identity
+Passed: TypeAlias = dict[P, list[Ints]]  # nodes of the trie that were reached at each place
 Groups: TypeAlias = Iterable[tuple[Iterable[int], P]]  # these bytes lead there
 
 
@@ -52,13 +54,23 @@ class Walker(Generic[P]):
         """Give the memory of the rows that are kept."""
         return self._rows.nbytes
 
-    def walk(self, start: P, part: Slice, budget: Budget) -> Walked:
-        """Give the tokens of a slice whose bytes all lead on from `start`."""
+    def walk(
+        self,
+        start: P,
+        part: Slice,
+        budget: Budget,
+        nodes: Ints | None = None,
+        passed: Passed[P] | None = None,
+    ) -> Walked:
+        """Give the tokens of a slice whose bytes from `nodes` on all lead on from `start`.
+
+        Adds to `passed` where the walk came by, whole branches that count at once left out.
+        """
         if len(self._places) > MAX_ROWS:
             self._forget()
         trie = part.trie
-        nodes: Ints = np.zeros(1, np.int32)
-        states: Ints = np.array([self._number(start)], np.int32)
+        nodes = ROOT if nodes is None else nodes
+        states: Ints = np.full(len(nodes), self._number(start), np.int32)
         spans: list[tuple[Ints, Ints]] = []  # ranks allowed, [first, end)
         exits: list[Ints] = []
         while len(nodes):
@@ -68,10 +80,13 @@ class Walker(Generic[P]):
             spans.append((trie.low[nodes], np.where(is_whole, trie.high[nodes], trie.own[nodes])))
             exits.append(nodes[is_over & (trie.num_children[nodes] > 0)])
             goes_on = ~(is_whole | is_over)
-            nodes, states = _children(trie, nodes[goes_on], states[goes_on])
+            nodes, states = children(trie, nodes[goes_on], states[goes_on])
             states = self._step(states, trie.byte[nodes])
             is_alive = states != DEAD
             nodes, states = nodes[is_alive], states[is_alive]
+            if passed is not None:
+                for number in np.unique(states).tolist():
+                    passed.setdefault(self._places[number], []).append(nodes[states == number])
         all_exits = np.sort(np.concatenate(exits)).tolist()
         return Walked(_fill(spans, len(part.ranks)), tuple(all_exits))
 
@@ -132,7 +147,7 @@ class Walker(Generic[P]):
         return is_kept
 
 
-def _children(trie: Trie, nodes: Ints, states: Ints) -> tuple[Ints, Ints]:
+def children(trie: Trie, nodes: Ints, states: Ints) -> tuple[Ints, Ints]:
     """Give all children of `nodes`, each with the state of its parent."""
     counts = trie.num_children[nodes]
     ends = np.cumsum(counts)
