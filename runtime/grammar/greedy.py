@@ -19,7 +19,7 @@ from .memo import Kept
 from .node import Lexicon, Stacked
 from .pushdown import Pushdown, guarded, step_guards
 from .spec import Bitmask
-from .state import Cell, Config, Guards, State
+from .state import NO_GUARDS, Cell, Config, Guards, State
 from .terminal import LocalState
 from .vocabulary import Ints, Slice, Vocabulary
 from .walk import Flags, Passed, Walker, children
@@ -94,6 +94,10 @@ class Greedy:
         yield inside.tokens
         for guards, frontier in inside.exits:
             yield self._behind(config.rest, guards, frontier, depth, budget)
+
+    def inside(self, local: LocalState, frontier: Frontier, budget: Budget) -> Inside:
+        """Give the tokens whose rests from `frontier` on stay in a terminal, or leave it."""
+        return self._inside(Spot(local, NO_GUARDS), frontier, budget)
 
     def _behind(
         self, rest: Cell | None, guards: Guards, frontier: Frontier, depth: int, budget: Budget

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
 
+from .bits import bits_of, ids_of, set_bits
 from .budget import Budget
 from .frontier import Frontier, Frontiers
 from .greedy import Greedy
+from .kept import KeptState
 from .memo import Kept
 from .node import TooNear
 from .pushdown import Pushdown
@@ -26,8 +28,6 @@ MAX_WALKED = 4096  # walks that are kept; each holds about one mask
 NARROW = 256  # places in the trie: past them, many at once is faster than one by one
 
 NEAR, FAR = 4, 1024  # of a parser's stack: what is looked at first, and where all of it is
-FEW = 12  # tokens that are set one by one
-_BITS = np.left_shift(np.int32(1), np.arange(32, dtype=np.int32))
 
 
 class Masks:
@@ -97,7 +97,7 @@ class Masks:
         if others:
             self._add_open(row, frozenset(others), budget)
         if state.is_accepting:
-            self._set(row, self._vocabulary.eos_ids)
+            set_bits(row, self._vocabulary.eos_ids)
         return row
 
     def _add_closed(self, row: Bitmask, config: Config, budget: Budget) -> None:
@@ -105,14 +105,14 @@ class Masks:
         inside = self._inside(config.local, budget)
         np.bitwise_or(row, inside[0], out=row)
         after = self._pushdown.closure(config.rest)
-        self._set(row, self._narrow(after, inside[1], budget) or ())
+        set_bits(row, self._narrow(after, inside[1], budget) or ())
 
     def _add_greedy(self, row: Bitmask, config: Config, depth: int, budget: Budget) -> None:
         """Add the tokens over a terminal of a lexer and those that follow it."""
         for mask, ids in self._greedy.tokens(config, depth, budget):
             if mask is not None:
                 np.bitwise_or(row, mask, out=row)
-            self._set(row, ids)
+            set_bits(row, ids)
 
     def _inside(self, local: LocalState, budget: Budget) -> tuple[Bitmask, Frontier]:
         """Give the tokens inside a JSON string, and the frontier behind its closing quote."""
@@ -139,7 +139,7 @@ class Masks:
         places = [place for data in closed if (place := self.frontiers.behind(data)) is not None]
         left = {node for place in places for node in place.nodes}
         row = mask.copy()
-        words = self._bits([i for place in places for i in place.ids])
+        words = bits_of([i for place in places for i in place.ids], len(mask))
         np.bitwise_and(row, ~words, out=row)
         return row, self.frontiers.get(tuple(n for n in frontier.nodes if n not in left))
 
@@ -148,7 +148,7 @@ class Masks:
         if len(state.first) <= WIDE:
             found = self._narrow(state, self.frontiers.root, budget, NARROW)
             if found is not None:
-                self._set(row, found)
+                set_bits(row, found)
                 return
         config = next(iter(configs))
         if len(configs) == 1 and config.rest is None and not config.guards:
@@ -196,6 +196,8 @@ class Masks:
         None once more than `limit` places were passed: another way is faster then.
         """
         found: list[int] = []
+        is_root = frontier is self.frontiers.root
+        is_inside = is_root and any(config.local.is_closed for config in state.configs)
         pending = [(state, frontier)]
         step = self._pushdown.step
         count = 0
@@ -209,12 +211,13 @@ class Masks:
                     if after is not None:
                         pending.append((after, after_chain))
                 continue
+            apart = _apart(state, is_inside)
+            for config in apart:
+                follow = self._options if isinstance(config.local, SwitchState) else self._string
+                pending.extend(follow(config, frontier, found, budget))
+            if apart:
+                state = self._pushdown.without(state, apart)
             children = frontier.children
-            switches = state.switches
-            if switches:
-                for config in switches:
-                    pending.extend(self._options(config, frontier, found))
-                state = self._pushdown.without(state, switches)
             for byte in children.keys() & state.first:
                 after = step(state, byte)
                 if after is not None:
@@ -233,7 +236,7 @@ class Masks:
         return self._narrow(state, frontier, budget) or []
 
     def _options(
-        self, config: Config, frontier: Frontier, found: list[int]
+        self, config: Config, frontier: Frontier, found: list[int], _: Budget
     ) -> Iterator[tuple[State, Frontier]]:
         """Follow each text of a switch; give what is behind those that a token passes."""
         local = cast("SwitchState", config.local)
@@ -241,26 +244,34 @@ class Masks:
         if start is None:
             return
         children = start.children
-        for rest, number in local.rests():
-            if rest and rest[0] not in children:
-                continue
+        for rest, number in local.rests(children):
             end = _along(start, rest, found)
             if end is not None and end.children:
                 yield self._pushdown.behind(local.branch(number), config.rest), end
 
-    def _bits(self, ids: Collection[int]) -> Bitmask:
-        row = np.zeros(self._vocabulary.mask_len, np.int32)
-        self._set(row, ids)
-        return row
+    def _string(
+        self, config: Config, frontier: Frontier, found: list[int], budget: Budget
+    ) -> Iterator[tuple[State, Frontier]]:
+        """Follow a JSON string, whose inside is the same whatever follows it."""
+        inside = self._greedy.inside(config.local.twin, frontier, budget)
+        found.extend(inside.tokens.ids)
+        if inside.tokens.mask is not None:
+            found.extend(ids_of(inside.tokens.mask))
+        for _, beyond in inside.exits:
+            yield self._pushdown.closure(config.rest), beyond
 
-    def _set(self, row: Bitmask, ids: Collection[int]) -> None:
-        if len(ids) <= FEW:
-            for i in ids:
-                row[i >> 5] |= _BITS[i & 31]
-        else:
-            places = np.fromiter(ids, np.int64, len(ids))
-            bits = np.left_shift(np.int32(1), (places & 31).astype(np.int32))
-            np.bitwise_or.at(row, places >> 5, bits)
+
+def _apart(state: State, is_inside: bool) -> list[Config]:
+    """Give the ways to read the text that need no state for each byte.
+
+    `is_inside`: a walk began inside a JSON string, which is to be walked whole if it is wide.
+    """
+    return [
+        config
+        for config in state.configs
+        if not config.guards and not isinstance(config.local, KeptState)
+        if isinstance(config.local, SwitchState) or (config.local.is_closed and not is_inside)
+    ]
 
 
 def _along(frontier: Frontier, chain: bytes, found: list[int]) -> Frontier | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .node import Node
 from .spec import Bitmask
-from .switch import SwitchState
 from .terminal import LocalState
 
 if TYPE_CHECKING:
@@ -83,11 +82,6 @@ class State:
                 chain = b"" if guards else local.literal
             self._chain = chain
         return self._chain
-
-    @property
-    def switches(self) -> list[Config]:
-        """The configurations that stand in a switch, if no guard forbids any of it."""
-        return [c for c in self.configs if isinstance(c.local, SwitchState) and not c.guards]
 
     @property
     def is_whole(self) -> bool:
