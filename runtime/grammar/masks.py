@@ -95,7 +95,9 @@ class Masks:
             else:
                 others.add(config)
         if others:
-            self._add_open(row, frozenset(others), budget)
+            is_all = len(others) == len(state.configs) and not state.is_accepting
+            start = state if is_all else self._pushdown.state(frozenset(others), is_accepting=False)
+            self._add_open(row, start, budget)
         if state.is_accepting:
             set_bits(row, self._vocabulary.eos_ids)
         return row
@@ -143,15 +145,14 @@ class Masks:
         np.bitwise_and(row, ~words, out=row)
         return row, self.frontiers.get(tuple(n for n in frontier.nodes if n not in left))
 
-    def _add_open(self, row: Bitmask, configs: frozenset[Config], budget: Budget) -> None:
-        state = self._pushdown.state(configs, is_accepting=False)
+    def _add_open(self, row: Bitmask, state: State, budget: Budget) -> None:
         if len(state.first) <= WIDE:
             found = self._narrow(state, self.frontiers.root, budget, NARROW)
             if found is not None:
                 set_bits(row, found)
                 return
-        config = next(iter(configs))
-        if len(configs) == 1 and config.rest is None and not config.guards:
+        config = next(iter(state.configs))
+        if len(state.configs) == 1 and config.rest is None and not config.guards:
             mask, _ = self._walk_local(config.local, budget)  # nothing follows it
         else:
             mask = self._walk_state(state, budget)

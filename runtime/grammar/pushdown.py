@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import cast
 
 from .budget import Budget
@@ -111,9 +112,9 @@ class Pushdown:
     def twin(self, state: State) -> State:
         """Give a state that allows the same tokens, the same for all states alike."""
         if state.twin is None:
-            configs = frozenset(map(_twin, state.configs))
-            same = configs == state.configs
-            state.twin = state if same else self.state(configs, state.is_accepting)
+            twins = list(map(_twin, state.configs))
+            is_same = all(map(operator.is_, twins, state.configs))
+            state.twin = state if is_same else self.state(frozenset(twins), state.is_accepting)
         return state.twin
 
     def near(self, state: State, depth: int) -> State:
