@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .expr import (
     Anchor,
     Both,
@@ -17,6 +19,9 @@ from .expr import (
 )
 from .language import Language
 from .languages import Languages
+from .words import rows
+
+FEW = 32  # options; a list of more words than that is read as one trie
 
 
 def build_language(expr: Expr, languages: Languages) -> Language:
@@ -61,6 +66,9 @@ class _Builder:
                     then = self.build(part, then)
                 return then
             case Union(options):
+                found = self._words(options) if len(options) > FEW else None
+                if found is not None:
+                    return languages.concat(found, then)
                 return languages.union(self.build(option, then) for option in options)
             case Both(parts):
                 whole = [self._whole(part) for part in parts]
@@ -71,6 +79,14 @@ class _Builder:
                 if looks_around(item):
                     return self._loop(item, low, high, then)
                 return languages.concat(languages.repeat(self._whole(item), low, high), then)
+
+    def _words(self, options: Sequence[Expr]) -> Language | None:
+        """Give the language of a list of plain words; None if it is none."""
+        parts = [option.parts if isinstance(option, Concat) else (option,) for option in options]
+        texts = [[p.ranges for p in row if isinstance(p, Chars)] for row in parts]
+        if any(len(text) < len(row) for text, row in zip(texts, parts, strict=True)):
+            return None
+        return rows(texts, self._languages)
 
     def _whole(self, expr: Expr) -> Language:
         return self.build(expr, self._languages.empty)

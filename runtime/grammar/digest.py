@@ -111,8 +111,10 @@ def _parts(language: Language) -> tuple[Language, ...]:
 def _machine(payload: object) -> object:
     """Give what tells a machine from others besides its parts; None if that is not known."""
     match payload:
-        case Listed(rests) | Unlisted(rests):
-            return type(payload).__name__, sorted(rests)
+        case Listed(rests, sets):
+            return "Listed", sorted(rests), None if sets is None else sorted(sets.ranges.items())
+        case Unlisted(rests):
+            return "Unlisted", sorted(rests)
         case Piece():
             return "Piece"
         case _:

@@ -15,7 +15,6 @@ from .budget import Budget
 from .compiler import GrammarCompiler
 from .matcher import PooledGrammar
 from .pool import Pool
-from .pushdown import State
 from .sample import matches, sample
 from .schema.build import root_goal, schema_grammar
 from .schema.check import places_of
@@ -23,6 +22,7 @@ from .schema.keywords import KEYWORDS
 from .schema.reader import REFERENCES, Reader
 from .schema.survey import Survey, survey
 from .spec import GrammarKind, GrammarSpec
+from .state import State
 from .vocabulary import Vocabulary
 
 TIMEOUT_S = 10.0

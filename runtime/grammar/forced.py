@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from .pool import Pool
-    from .pushdown import State
+    from .state import State
 
 MAX_FORCED_BYTES = 4096  # looked ahead at once
 

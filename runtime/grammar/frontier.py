@@ -56,6 +56,15 @@ class Frontiers:
             found = self._made[nodes] = Frontier(self, nodes, ids)
         return found
 
+    def behind(self, data: bytes) -> Frontier | None:
+        """Give the frontier of the tokens that begin with `data`; None if there are none."""
+        found = self.root
+        for byte in data:
+            if byte not in found.children:
+                return None
+            found = found.children[byte]
+        return found
+
     def children_of(self, frontier: Frontier) -> dict[int, Frontier]:
         """Give the frontiers behind each byte."""
         trie = self._trie

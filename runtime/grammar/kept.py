@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from typing import Protocol
 
 from .node import Row
@@ -41,6 +41,11 @@ class KeptState(LocalState):
         """Give the place without its text."""
         return self.inner.over(horizon)
 
+    @property
+    def leads_on(self) -> bool:
+        """True where some byte may follow that belongs to the terminal."""
+        return self.inner.leads_on
+
     def after(self, byte: int) -> KeptState:
         """Give the place behind one more byte that leads on."""
         return kept(self._owner, self.inner.edges[byte], self.text + bytes((byte,)))
@@ -49,6 +54,11 @@ class KeptState(LocalState):
     def groups(self) -> tuple[Group, ...]:
         """What each byte leads to: each to another place, as each is another text."""
         return tuple(((byte,), self.after(byte)) for byte in self.inner.edges)
+
+    @property
+    def first(self) -> KeysView[int]:
+        """The bytes that lead on."""
+        return self.inner.edges.keys()
 
     @property
     def edges(self) -> Mapping[int, LocalState]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable
-from typing import Generic, TypeVar
 
 import numpy as np
 
+from .bits import bits_of, set_bits
 from .budget import Budget
 from .frontier import Frontier, Frontiers
+from .greedy import Greedy
 from .kept_walks import InnerWalk, KeptWalks
-from .pushdown import Config, Pushdown, State
+from .memo import Kept
+from .node import TooNear
+from .pushdown import Pushdown
 from .spec import Bitmask
+from .state import Config, State
 from .terminal import WIDE, Group, LocalState
 from .vocabulary import Vocabulary
 from .walk import Walker
@@ -21,11 +24,7 @@ MASK_BYTES = 64 << 20  # of masks that states keep
 MAX_WALKED = 4096  # walks that are kept; each holds about one mask
 NARROW = 256  # places in the trie: past them, many at once is faster than one by one
 
-FEW = 12  # tokens that are set one by one
-_BITS = np.left_shift(np.int32(1), np.arange(32, dtype=np.int32))
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+NEAR, FAR = 4, 1024  # of a parser's stack: what is looked at first, and where all of it is
 
 
 class Masks:
@@ -40,6 +39,8 @@ class Masks:
         self.frontiers = Frontiers(vocabulary)
         self._local_walker = Walker[LocalState](_groups, _is_last)
         self._state_walker = Walker[State](pushdown.groups, _never)
+        self._greedy = Greedy(vocabulary, self.frontiers, pushdown)
+        self._narrow = self._greedy.narrow
         self._kept: OrderedDict[State, None] = OrderedDict()
         self._insides = Kept[LocalState, tuple[Bitmask, Frontier]](MAX_WALKED)
         self._walked_locals = Kept[tuple[LocalState, int], InnerWalk](MAX_WALKED)
@@ -52,11 +53,29 @@ class Masks:
             twin = self._pushdown.twin(state)
             mask = twin.mask
             if mask is None:
-                mask = self._make(twin, budget)
+                mask = self._find(twin, budget)
                 self._keep(twin, mask)
             if state is not twin:
                 self._keep(state, mask)
         return mask
+
+    def _find(self, state: State, budget: Budget) -> Bitmask:
+        """Make the mask, or find that of a state with as much of the stacks as matters."""
+        depth = NEAR if any(config.local.is_greedy for config in state.configs) else FAR
+        while depth < FAR:
+            near = self._pushdown.near(state, depth)
+            if near.mask is not None:
+                return near.mask
+            if near.too_near < depth:
+                try:
+                    mask = self._make(near, budget, depth)
+                except TooNear:
+                    near.too_near = depth
+                else:
+                    self._keep(near, mask)
+                    return mask
+            depth *= 2
+        return self._make(state, budget)
 
     def _keep(self, state: State, mask: Bitmask) -> None:
         state.mask = mask
@@ -64,18 +83,22 @@ class Masks:
         while len(self._kept) * mask.nbytes > MASK_BYTES:
             self._kept.popitem(last=False)[0].mask = None
 
-    def _make(self, state: State, budget: Budget) -> Bitmask:
+    def _make(self, state: State, budget: Budget, depth: int = 0) -> Bitmask:
         row = np.zeros(self._vocabulary.mask_len, np.int32)
         others: set[Config] = set()
         for config in state.configs:
             if config.local.is_closed and not config.guards and len(config.local.edges) > WIDE:
                 self._add_closed(row, config, budget)
+            elif config.local.is_greedy:
+                self._add_greedy(row, config, depth, budget)
             else:
                 others.add(config)
         if others:
-            self._add_open(row, frozenset(others), budget)
+            is_all = len(others) == len(state.configs) and not state.is_accepting
+            start = state if is_all else self._pushdown.state(frozenset(others), is_accepting=False)
+            self._add_open(row, start, budget)
         if state.is_accepting:
-            self._set(row, self._vocabulary.eos_ids)
+            set_bits(row, self._vocabulary.eos_ids)
         return row
 
     def _add_closed(self, row: Bitmask, config: Config, budget: Budget) -> None:
@@ -83,7 +106,14 @@ class Masks:
         inside = self._inside(config.local, budget)
         np.bitwise_or(row, inside[0], out=row)
         after = self._pushdown.closure(config.rest)
-        self._set(row, self._narrow(after, inside[1], budget) or ())
+        set_bits(row, self._narrow.all(after, inside[1], budget))
+
+    def _add_greedy(self, row: Bitmask, config: Config, depth: int, budget: Budget) -> None:
+        """Add the tokens over a terminal of a lexer and those that follow it."""
+        for mask, ids in self._greedy.tokens(config, depth, budget):
+            if mask is not None:
+                np.bitwise_or(row, mask, out=row)
+            set_bits(row, ids)
 
     def _inside(self, local: LocalState, budget: Budget) -> tuple[Bitmask, Frontier]:
         """Give the tokens inside a JSON string, and the frontier behind its closing quote."""
@@ -99,34 +129,29 @@ class Masks:
         return found
 
     def _subtract(
-        self, whole: LocalState, listed: LocalState, budget: Budget
+        self, whole: LocalState, texts: frozenset[str], budget: Budget
     ) -> tuple[Bitmask, Frontier]:
-        """Leave out the strings of a list: every token that does not close one is as before."""
+        """Leave out some strings: every token that does not close one is as before."""
         mask, frontier = self._inside(whole, budget)
-        left: set[int] = set()
-        pending = [(listed, self.frontiers.root)]
-        while pending:
-            local, place = pending.pop()
-            if local.is_last:
-                left.update(place.nodes)
-                continue
-            steps = local.edges.items()
-            pending.extend((after, place.children[b]) for b, after in steps if b in place.children)
-        ids = self.frontiers.get(tuple(sorted(left))).ids
+        spelt = self._vocabulary.closings
+        closed = [data for text in spelt.keys() & texts for data in spelt[text]]
+        if not closed:
+            return mask, frontier
+        places = [place for data in closed if (place := self.frontiers.behind(data)) is not None]
+        left = {node for place in places for node in place.nodes}
         row = mask.copy()
-        words = self._bits(ids)
+        words = bits_of([i for place in places for i in place.ids], len(mask))
         np.bitwise_and(row, ~words, out=row)
         return row, self.frontiers.get(tuple(n for n in frontier.nodes if n not in left))
 
-    def _add_open(self, row: Bitmask, configs: frozenset[Config], budget: Budget) -> None:
-        state = self._pushdown.state(configs, is_accepting=False)
+    def _add_open(self, row: Bitmask, state: State, budget: Budget) -> None:
         if len(state.first) <= WIDE:
-            found = self._narrow(state, self.frontiers.root, budget, NARROW)
+            found = self._narrow.find(state, self.frontiers.root, budget, NARROW)
             if found is not None:
-                self._set(row, found)
+                set_bits(row, found)
                 return
-        config = next(iter(configs))
-        if len(configs) == 1 and config.rest is None and not config.guards:
+        config = next(iter(state.configs))
+        if len(state.configs) == 1 and config.rest is None and not config.guards:
             mask, _ = self._walk_local(config.local, budget)  # nothing follows it
         else:
             mask = self._walk_state(state, budget)
@@ -172,93 +197,6 @@ class Masks:
                 self._walked_states.put((twin, number), mask)
             np.bitwise_or(row, mask, out=row)
         return row
-
-    def _narrow(
-        self, state: State, frontier: Frontier, budget: Budget, limit: int = 1 << 40
-    ) -> list[int] | None:
-        """Give the tokens whose rests from `frontier` on lead on from `state`.
-
-        None once more than `limit` places were passed: another way is faster then.
-        """
-        found: list[int] = []
-        pending = [(state, frontier)]
-        step = self._pushdown.step
-        count = 0
-        while pending:
-            state, frontier = pending.pop()
-            chain = state.chain
-            if chain:
-                after_chain = _along(frontier, chain, found)
-                if after_chain is not None and after_chain.children:
-                    after = self._pushdown.skip(state, len(chain))
-                    if after is not None:
-                        pending.append((after, after_chain))
-                continue
-            children = frontier.children
-            few, many = state.first, children
-            for byte in few if len(few) < len(many) else many:
-                child = children.get(byte)
-                if child is None or byte not in few:
-                    continue
-                after = step(state, byte)
-                if after is not None:
-                    found.extend(child.ids)
-                    pending.append((after, child))
-            count += 1
-            if not count & 63:
-                if count > limit:
-                    return None
-                budget.check_time("the next token's mask")
-        return found
-
-    def _bits(self, ids: Collection[int]) -> Bitmask:
-        row = np.zeros(self._vocabulary.mask_len, np.int32)
-        self._set(row, ids)
-        return row
-
-    def _set(self, row: Bitmask, ids: Collection[int]) -> None:
-        if len(ids) <= FEW:
-            for i in ids:
-                row[i >> 5] |= _BITS[i & 31]
-        else:
-            places = np.fromiter(ids, np.int64, len(ids))
-            bits = np.left_shift(np.int32(1), (places & 31).astype(np.int32))
-            np.bitwise_or.at(row, places >> 5, bits)
-
-
-class Kept(Generic[K, V]):
-    """The last values that were asked for, `most` of them."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def get(self, key: K) -> V | None:
-        """Give the value of `key`, and count it as used."""
-        found = self._values.get(key)
-        if found is not None:
-            self._values.move_to_end(key)
-        return found
-
-    def put(self, key: K, value: V) -> None:
-        """Keep a value; drop what was not used for longest."""
-        self._values[key] = value
-        if len(self._values) > self._most:
-            self._values.popitem(last=False)
-
-
-def _along(frontier: Frontier, chain: bytes, found: list[int]) -> Frontier | None:
-    """Go down a chain of bytes; add the tokens that end on it. None if no token has all of it."""
-    for byte in chain:
-        child = frontier.children.get(byte)
-        if child is None:
-            return None
-        found.extend(child.ids)
-        frontier = child
-    return frontier
 
 
 def _groups(local: LocalState) -> tuple[Group, ...]:

@@ -8,8 +8,8 @@ from .budget import Budget
 from .forced import Encode, forced_bytes, forced_tokens
 from .node import Node
 from .pool import Pool
-from .pushdown import State
 from .spec import Bitmask
+from .state import State
 
 # For one mask, since the engine's step waits for it. The states are the limit that counts: the
 # time also has garbage collections in it.

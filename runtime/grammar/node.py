@@ -7,7 +7,7 @@ of an object, and recursion costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar, cast
 
@@ -30,6 +30,49 @@ class Node(Protocol):
     def expand(self) -> tuple[Row, ...]:
         """Give the alternatives. None of them may begin with the node itself."""
         ...
+
+
+class TooNear(Exception):
+    """What comes next depends on more of a stack than is left of it; see `Stacked`."""
+
+
+class Lexicon:
+    """The terminals that a lexer tries, by name, each with what it may not begin with.
+
+    No name: text that is ignored.
+    """
+
+    __slots__ = ("terminals",)
+
+    def __init__(self, terminals: Iterable[tuple[str | None, Terminal]]) -> None:
+        self.terminals = tuple((name, (t.start, frozenset(t.unless))) for name, t in terminals)
+
+
+class Stacked:
+    """A node that stands on a parser's stack, whose top mostly decides what comes next."""
+
+    __slots__ = ()
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """The terminals that the lexer tries; the parser may not take all of them.
+
+        None where other nodes may come as well.
+        """
+        raise NotImplementedError
+
+    @property
+    def may_end(self) -> bool:
+        """True where the text may end."""
+        raise NotImplementedError
+
+    def near(self, depth: int) -> Node:
+        """Give the node with only the top of its stack, whose methods may raise TooNear."""
+        raise NotImplementedError
+
+    def follow(self, names: frozenset[str], depth: int) -> Mapping[str, Node]:
+        """Give the node behind each of some terminals that may come; see `near`."""
+        raise NotImplementedError
 
 
 class Terminal:

@@ -17,8 +17,9 @@ from .kept_walks import KeptWalks
 from .languages import Languages
 from .masks import Masks
 from .node import Nodes
-from .pushdown import Pushdown, State
+from .pushdown import Pushdown
 from .spec import Bitmask
+from .state import State
 from .terminal import LocalStates
 from .utf8 import ByteClasses
 from .vocabulary import Vocabulary

@@ -1,94 +1,18 @@
-"""Where a text stands in a whole grammar: local states, each over what remains after it.
-
-The way back is a chain of cells, shared as far as it is common, so a nested value costs
-one cell and a grammar is never unrolled.
-"""
+"""Steps over a whole grammar, byte by byte: from one state of a text to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+import operator
+from typing import cast
 
 from .budget import Budget
 from .kept import KeptState, Named
-from .node import Node, Row, Terminal
-from .spec import Bitmask
+from .node import Node, Row, Stacked, Terminal
+from .state import NO_GUARDS, Cell, Config, Guards, State
 from .switch import Switch, SwitchState
 from .terminal import LocalState
 
-if TYPE_CHECKING:
-    from .forced import Ahead
-
 MAX_CONFIGS = 20_000  # places at which a text can stand at once
-
-Guards: TypeAlias = frozenset[LocalState]
-NO_GUARDS: Guards = frozenset()
-
-
-class Cell:
-    """A node still to come, and the rest after it. Made by `Pushdown`: equal ones are one."""
-
-    __slots__ = ("closure", "node", "rest", "twin")
-
-    def __init__(self, node: Node, rest: Cell | None) -> None:
-        self.node = node
-        self.rest = rest
-        self.closure: State | None = None
-        self.twin: Cell = self
-
-
-class Config(NamedTuple):
-    """One way to read the text so far: inside a terminal, before the rest.
-
-    `guards`: languages of which the text from here on may have no beginning.
-    """
-
-    local: LocalState
-    rest: Cell | None
-    guards: Guards = NO_GUARDS
-
-
-class State:
-    """All ways to read the text so far. Made by `Pushdown`: equal ones are one object."""
-
-    __slots__ = (
-        "_chain", "_first", "ahead", "configs", "edges", "is_accepting", "mask", "tokens", "twin",
-    )  # fmt: skip
-
-    def __init__(self, configs: frozenset[Config], is_accepting: bool) -> None:
-        self.configs = configs
-        self.is_accepting = is_accepting
-        self.edges: dict[int, State | None] = {}
-        self.tokens: dict[int, State | None] = {}
-        self.mask: Bitmask | None = None
-        self.ahead: Ahead | None = None
-        self.twin: State | None = None
-        self._first: AbstractSet[int] | None = None
-        self._chain: bytes | None = None
-
-    @property
-    def first(self) -> AbstractSet[int]:
-        """The bytes that may follow, but for those that a guard forbids."""
-        if self._first is None:
-            edges = [config.local.edges for config in self.configs]
-            self._first = edges[0].keys() if len(edges) == 1 else frozenset().union(*edges)
-        return self._first
-
-    @property
-    def chain(self) -> bytes:
-        """Bytes that are known to come next; not all of them if b"" or if more would be."""
-        if self._chain is None:
-            chain = b""
-            if len(self.configs) == 1 and not self.is_accepting:
-                ((local, _, guards),) = self.configs
-                chain = b"" if guards else local.literal
-            self._chain = chain
-        return self._chain
-
-    @property
-    def is_whole(self) -> bool:
-        """True where the text may end and nothing can follow."""
-        return self.is_accepting and not self.configs
 
 
 class Pushdown:
@@ -171,13 +95,43 @@ class Pushdown:
         is_accepting = self._enter(local.skip(count), rest, NO_GUARDS, configs)
         return self.state(frozenset(configs), is_accepting) if configs or is_accepting else None
 
+    def behind(self, row_options: tuple[Row, ...], rest: Cell | None) -> State:
+        """Give where a text stands before one of some rows."""
+        configs: set[Config] = set()
+        is_accepting = False
+        for row in row_options:
+            after = self.closure(self.push_row(row, rest))
+            is_accepting = is_accepting or after.is_accepting
+            configs.update(after.configs)
+        return self.state(frozenset(configs), is_accepting)
+
+    def without(self, state: State, configs: list[Config]) -> State:
+        """Give a state without some of its ways to read the text."""
+        return self.state(state.configs.difference(configs), state.is_accepting)
+
     def twin(self, state: State) -> State:
         """Give a state that allows the same tokens, the same for all states alike."""
         if state.twin is None:
-            configs = frozenset(map(_twin, state.configs))
-            same = configs == state.configs
-            state.twin = state if same else self.state(configs, state.is_accepting)
+            twins = list(map(_twin, state.configs))
+            is_same = all(map(operator.is_, twins, state.configs))
+            state.twin = state if is_same else self.state(frozenset(twins), state.is_accepting)
         return state.twin
+
+    def near(self, state: State, depth: int) -> State:
+        """Give the state with only the tops of its stacks; itself if it has none."""
+        configs = (Config(c.local, self.cut(c.rest, depth), c.guards) for c in state.configs)
+        return self.state(frozenset(configs), state.is_accepting)
+
+    def cut(self, cell: Cell | None, depth: int) -> Cell | None:
+        """Give a cell with only the tops of its stacks."""
+        if cell is None:
+            return None
+        found = cell.near.get(depth)
+        if found is None:
+            node = cell.node
+            near = node.near(depth) if isinstance(node, Stacked) else node
+            found = cell.near[depth] = self.push(near, self.cut(cell.rest, depth))
+        return found
 
     def twin_over(self, state: State, horizon: int) -> State:
         """Give a state that allows the same tokens of at most `horizon` bytes."""
@@ -211,15 +165,15 @@ class Pushdown:
         if not local.is_final:
             configs.add(Config(local, rest, guards))
             return False
-        if local.groups:
+        if local.leads_on:
             configs.add(Config(local, rest, guards))
-        if local.is_greedy and local.guard.groups:
+        if local.is_greedy and local.guard.leads_on:
             guards = guards | {local.guard}
         is_accepting = False
         for after_rest in self.rests(local, rest):
             after = self.closure(after_rest)
             is_accepting = is_accepting or after.is_accepting
-            configs.update(_guarded(after, guards))
+            configs.update(guarded(after, guards))
         return is_accepting
 
     def rests(self, local: LocalState, rest: Cell | None) -> list[Cell | None]:
@@ -256,7 +210,7 @@ class Pushdown:
                 continue
             if isinstance(node, Terminal):
                 local = node.start
-                if local.groups:
+                if local.leads_on:
                     configs.add(Config(local, cell.rest, frozenset(node.unless)))
                 if local.is_final:
                     pending.append(cell.rest)
@@ -285,7 +239,7 @@ def step_guards(guards: Guards, byte: int) -> Guards | None:
     return None if any(state.is_final for state in after) else frozenset(after)
 
 
-def _guarded(state: State, guards: Guards) -> frozenset[Config]:
+def guarded(state: State, guards: Guards) -> frozenset[Config]:
     if not guards:
         return state.configs
     return frozenset(Config(c.local, c.rest, c.guards | guards) for c in state.configs)

@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 from .mark import Mark, Path
 from .node import Terminal
-from .pushdown import Cell, Config, Pushdown, step_guards
+from .pushdown import Pushdown, step_guards
+from .state import Cell, Config
 from .switch import Switch
 
 # Marks in a row, shared from the end: a long way out of many parts costs one link a step.

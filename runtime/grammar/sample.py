@@ -10,7 +10,7 @@ from ..errors import RequestError
 from .budget import Budget
 from .kept import KeptState
 from .pool import Pool
-from .pushdown import Cell, Config, State
+from .state import Cell, Config, State
 
 TIMEOUT_S = 10.0
 MAX_SEARCHED = 50_000  # states looked at for a way to the end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Protocol
 
 from .node import Node, Row
@@ -56,9 +56,28 @@ class SwitchState(LocalState):
         """Give the state behind the first `count` bytes that all options share."""
         return self._inside(self._low, self._high, self._depth + count)
 
+    def rests(self, follow: Container[int]) -> Iterator[tuple[bytes, int]]:
+        """Give the rest of each option's text behind `literal`, and its branch.
+
+        `follow`: the bytes with which a rest may begin.
+        """
+        start = self._depth + len(self.literal)
+        for text, number in self._switch.options[self._low : self._high]:
+            if len(text) == start or text[start] in follow:
+                yield text[start:], number
+
+    def branch(self, number: int) -> tuple[Row, ...]:
+        """Give what follows an option's text."""
+        return self._switch.branches.branch(number)
+
     def rows(self) -> tuple[Row, ...]:
         """Give what follows, where the text is whole."""
         return self._switch.branches.branch(self._switch.options[self._low][1])
+
+    @property
+    def leads_on(self) -> bool:
+        """True where some byte may follow that belongs to the terminal."""
+        return not self.is_final
 
     @property
     def groups(self) -> tuple[Group, ...]:

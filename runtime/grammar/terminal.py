@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, KeysView, Mapping
 from typing import TypeAlias, TypeVar, cast
 
 from .derive import Derivatives
@@ -11,7 +11,7 @@ from .languages import Languages
 from .piece import Piece
 from .twins import Twins
 from .utf8 import DEAD, WHOLE, ByteClasses, Spelling
-from .words import Listed, Unlisted
+from .words import Unlisted
 
 QUOTE = 0x22
 WIDE = 40  # bytes that lead on: from here on a state counts as wide
@@ -59,9 +59,14 @@ class LocalState:
             found = self._twins[horizon] = self._owner.twin(self, horizon)
         return found
 
-    def split(self) -> tuple[LocalState, LocalState] | None:
-        """Give two states of which a text is in the first and not in the second, if known."""
+    def split(self) -> tuple[LocalState, frozenset[str]] | None:
+        """Give a state, and texts that are in it and not in this one, if that is all."""
         return self._owner.split(self)
+
+    @property
+    def leads_on(self) -> bool:
+        """True where some byte may follow that belongs to the terminal."""
+        return bool(self.groups)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -80,6 +85,11 @@ class LocalState:
             self._edges = edges
         return self._edges
 
+    @property
+    def first(self) -> KeysView[int]:
+        """The bytes that lead on."""
+        return self.edges.keys()
+
     def skip(self, count: int) -> LocalState:
         """Give the state behind the first `count` bytes of its literal."""
         return self._owner.literal(self.literal[count:])
@@ -87,7 +97,7 @@ class LocalState:
     @property
     def is_last(self) -> bool:
         """True where the terminal is whole and nothing more belongs to it."""
-        return self.is_final and not self.groups
+        return self.is_final and not self.leads_on
 
 
 class LocalStates:
@@ -153,8 +163,8 @@ class LocalStates:
         parts = tuple((node, self._twins.get(part, horizon)) for node, part in state.parts)
         return self._target(parts, state)
 
-    def split(self, state: LocalState) -> tuple[LocalState, LocalState] | None:
-        """Give two states of which a text is in the first and not in the second.
+    def split(self, state: LocalState) -> tuple[LocalState, frozenset[str]] | None:
+        """Give a state, and texts that are in it and not in `state`, if that is all.
 
         For a JSON string that is none of some listed ones; None for all others.
         """
@@ -163,8 +173,7 @@ class LocalStates:
             return None
         if not isinstance(language.payload, Unlisted):
             return None
-        listed = self._languages.machine(Listed(language.payload.rests))
-        return self.start(self._languages.anything, "json"), self.start(listed, "json")
+        return self.start(self._languages.anything, "json"), language.payload.rests
 
     def is_live(self, language: Language, spelling: Spelling) -> bool:
         """Say whether any text of `language` can be spelt."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .closings import closings
 from .spec import Bitmask
 
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -85,6 +86,10 @@ class Vocabulary:
         self.slices = self.tables.slices
         self.longest = self.slices[-1].longest  # bytes
         self.spellable = frozenset(np.unique(self.trie.byte[1:]).tolist())
+        num_usable, num_nodes = len(self._bytes), len(self.trie.byte)
+        nodes = np.arange(num_nodes, dtype=np.int32)
+        self.whole = Slice(self.trie, np.arange(num_usable), self.longest, nodes)
+        self.closings = closings(self._bytes.values())
 
     @property
     def mask_len(self) -> int:

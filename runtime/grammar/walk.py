@@ -6,6 +6,7 @@ bytes all leave the state as it is counts at once, with all below it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
@@ -17,13 +18,16 @@ from .budget import Budget
 from .vocabulary import Ints, Slice, Trie
 
 DEAD = -1
+ROOT: Ints = np.zeros(1, np.int32)
 MAX_ROWS = 16_384  # known at once: 16 MB
+DEEP, FEW = 8, 8  # levels; places: that far down, so few are faster one by one
 LOOP_BYTES = 32  # a place that keeps this many bytes is worth the check for whole subtrees
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 P = TypeVar("P", bound=Hashable)  # a place in the automaton, hashed by identity
+Passed: TypeAlias = dict[P, list[Ints]]  # nodes of the trie that were reached at each place
 Groups: TypeAlias = Iterable[tuple[Iterable[int], P]]  # these bytes lead there
 
 
@@ -52,28 +56,75 @@ class Walker(Generic[P]):
         """Give the memory of the rows that are kept."""
         return self._rows.nbytes
 
-    def walk(self, start: P, part: Slice, budget: Budget) -> Walked:
-        """Give the tokens of a slice whose bytes all lead on from `start`."""
+    def walk(
+        self,
+        start: P,
+        part: Slice,
+        budget: Budget,
+        nodes: Ints | None = None,
+        passed: Passed[P] | None = None,
+    ) -> Walked:
+        """Give the tokens of a slice whose bytes from `nodes` on all lead on from `start`.
+
+        Adds to `passed` where the walk came by, whole branches that count at once left out.
+        """
         if len(self._places) > MAX_ROWS:
             self._forget()
         trie = part.trie
-        nodes: Ints = np.zeros(1, np.int32)
-        states: Ints = np.array([self._number(start)], np.int32)
+        nodes = ROOT if nodes is None else nodes
+        states: Ints = np.full(len(nodes), self._number(start), np.int32)
         spans: list[tuple[Ints, Ints]] = []  # ranks allowed, [first, end)
         exits: list[Ints] = []
-        while len(nodes):
+        for level in itertools.count():
+            if not len(nodes):
+                break
             budget.check_time("the next token's mask")
+            if level >= DEEP and len(nodes) <= FEW:
+                low, end, over = self._walk_few(trie, nodes, states, passed)
+                spans.append((low, end))
+                exits.append(over)
+                break
             is_over = self._is_exit[states]
             is_whole = self._keeps(states, trie.below[nodes]) & ~is_over
             spans.append((trie.low[nodes], np.where(is_whole, trie.high[nodes], trie.own[nodes])))
             exits.append(nodes[is_over & (trie.num_children[nodes] > 0)])
             goes_on = ~(is_whole | is_over)
-            nodes, states = _children(trie, nodes[goes_on], states[goes_on])
+            nodes, states = children(trie, nodes[goes_on], states[goes_on])
             states = self._step(states, trie.byte[nodes])
             is_alive = states != DEAD
             nodes, states = nodes[is_alive], states[is_alive]
+            if passed is not None:
+                for number in np.unique(states).tolist():
+                    passed.setdefault(self._places[number], []).append(nodes[states == number])
         all_exits = np.sort(np.concatenate(exits)).tolist()
         return Walked(_fill(spans, len(part.ranks)), tuple(all_exits))
+
+    def _walk_few(
+        self, trie: Trie, nodes: Ints, states: Ints, passed: Passed[P] | None
+    ) -> tuple[Ints, Ints, Ints]:
+        """Walk on one by one; give the ranks allowed, [low, end), and the exits."""
+        lows, ends, over = [], [], []
+        pending = list(zip(nodes.tolist(), states.tolist(), strict=True))
+        while pending:
+            node, state = pending.pop()
+            lows.append(trie.low[node])
+            ends.append(trie.own[node])
+            num_children = int(trie.num_children[node])
+            if not num_children:
+                continue
+            if self._is_exit[state]:
+                over.append(node)
+                continue
+            if not self._has_row[state]:
+                self._build_row(state)
+            row, first = self._rows[state], int(trie.first_child[node])
+            for child in range(first, first + num_children):
+                after = int(row[trie.byte[child]])
+                if after != DEAD:
+                    pending.append((child, after))
+                    if passed is not None:
+                        passed.setdefault(self._places[after], []).append(np.array([child]))
+        return np.array(lows, np.int32), np.array(ends, np.int32), np.array(over, np.int32)
 
     def _forget(self) -> None:
         self._numbers: dict[P, int] = {}
@@ -132,7 +183,7 @@ class Walker(Generic[P]):
         return is_kept
 
 
-def _children(trie: Trie, nodes: Ints, states: Ints) -> tuple[Ints, Ints]:
+def children(trie: Trie, nodes: Ints, states: Ints) -> tuple[Ints, Ints]:
     """Give all children of `nodes`, each with the state of its parent."""
     counts = trie.num_children[nodes]
     ends = np.cumsum(counts)

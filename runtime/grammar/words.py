@@ -3,8 +3,9 @@ before somebody gets to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from . import chars
 from .expr import ANY, Ranges
@@ -35,16 +36,37 @@ def without(texts: frozenset[str], language: Language, languages: Languages) -> 
     return languages.both((language, others(texts, languages)))
 
 
+def rows(texts: Iterable[Sequence[Ranges]], languages: Languages) -> Language | None:
+    """Give the language of texts given as sets of characters; None where two sets overlap."""
+    kept = list(texts)
+    sets = {ranges for row in kept for ranges in row}
+    spans = sorted(span for ranges in sets for span in ranges)
+    if any(high >= low for (_, high), (low, _) in pairwise(spans)) or () in sets:
+        return None
+    rests = frozenset("".join(chr(ranges[0][0]) for ranges in row) for row in kept)
+    known = {ranges[0][0]: ranges for ranges in sets if ranges[0][0] != ranges[-1][1]}
+    return languages.machine(Listed(rests, Sets(known) if known else None))
+
+
+class Sets:
+    """Sets of characters, apart from each other, by their first ones."""
+
+    def __init__(self, ranges: Mapping[int, Ranges]) -> None:
+        self.ranges = ranges
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The rests of some texts."""
+    """The rests of some texts. A character of `sets` stands for all of its set."""
 
     rests: frozenset[str]
+    sets: Sets | None = None
 
     @property
     def alphabet(self) -> Ranges | None:
-        """Say that nothing is known of it."""
-        return None
+        """Give the characters of a shortest text."""
+        text = min(self.rests, key=len)
+        return chars.union((ord(char), ord(char)) for char in text)
 
     @property
     def is_accepting(self) -> bool:
@@ -53,8 +75,10 @@ class Listed:
 
     def steps(self) -> tuple[tuple[Ranges, Machine | None], ...]:
         """Give what each next character leaves."""
+        known = {} if self.sets is None else self.sets.ranges
         return tuple(
-            (((code, code),), Listed(rests)) for code, rests in _by_first(self.rests).items()
+            (known.get(code, ((code, code),)), Listed(rests, self.sets))
+            for code, rests in _by_first(self.rests).items()
         )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import operator
+from collections.abc import Hashable, Iterable
 from decimal import Decimal
+from typing import NamedTuple
 
 from .documents import Schema
 from .facts import (
@@ -60,42 +63,111 @@ def type_cases(types: list[str], kind: JsonType, holds: bool) -> Cases:
     return NEVER if holds else ALWAYS
 
 
-def absorbed(cases: Cases) -> Cases:
-    """Leave out each case that says all that another says, and more."""
-    if not 1 < len(cases) <= MAX_ABSORBED:
-        return cases
-    facts = [(frozenset(case.facts), case.seen_names, case.seen_items) for case in cases]
-    return tuple(
-        case
-        for case, (own, *seen) in zip(cases, facts, strict=True)
-        if not any(other < own and seen == other_seen for other, *other_seen in facts)
-    )
+class Limits(NamedTuple):
+    """What facts say that can contradict each other at first sight."""
+
+    required: frozenset[str]
+    absent: frozenset[str]  # names of properties that no value can be of
+    low: int
+    high: int | None
+    values: frozenset[str] | None
+
+    @property
+    def is_possible(self) -> bool:
+        """Say whether no two facts contradict each other."""
+        has_room = self.high is None or self.low <= self.high
+        return has_room and self.values != frozenset() and self.required.isdisjoint(self.absent)
+
+    def __and__(self, other: Limits) -> Limits:
+        highs = [high for high in (self.high, other.high) if high is not None]
+        values = self.values if other.values is None else other.values
+        if self.values is not None and other.values is not None:
+            values = self.values & other.values
+        return Limits(
+            self.required | other.required,
+            self.absent | other.absent,
+            max(self.low, other.low),
+            min(highs, default=None),
+            values,
+        )
+
+
+NO_LIMITS = Limits(frozenset(), frozenset(), 0, None, None)
+
+
+def _limits(fact: Fact) -> Limits:
+    match fact:
+        case Required(name):
+            return NO_LIMITS._replace(required=frozenset((name,)))
+        case Size(low, high):
+            return NO_LIMITS._replace(low=low, high=high)
+        case OneOf(texts, is_negated=False):
+            return NO_LIMITS._replace(values=frozenset(texts))
+        case Every(Names(listed, is_rest=False), goal):
+            if any(isinstance(s.value, bool) and s.value is not holds for s, holds in goal):
+                return NO_LIMITS._replace(absent=listed)
+    return NO_LIMITS
+
+
+class Known(NamedTuple):
+    """A case, its facts by their numbers, and what they limit."""
+
+    case: Case
+    facts: dict[int, Fact]
+    limits: Limits
+
+
+class Merger:
+    """Puts cases together. A case can have many facts: each is hashed once, then its number is.
+
+    Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Fact, int] = {}
+        self._known: dict[int, Known] = {}  # by the id of the case
+
+    def merge(self, cases: Cases, others: Cases) -> Cases:
+        """Give each case of one part with each of another, but for those that cannot be.
+
+        Leaves out each case that says all that another says, and more.
+        """
+        found: dict[Hashable, Case] = {}
+        more = [self._look_at(other) for other in others]
+        for one, own, limits in map(self._look_at, cases):
+            for other, facts, other_limits in more:
+                both, both_limits = own | facts, limits & other_limits
+                seen_names = one.seen_names + other.seen_names
+                seen_items = one.seen_items + other.seen_items
+                key = frozenset(both), seen_names, seen_items
+                if key not in found and both_limits.is_possible:
+                    case = found[key] = Case(tuple(both.values()), seen_names, seen_items)
+                    self._known[id(case)] = Known(case, both, both_limits)
+        return self._absorbed(tuple(found.values()))
+
+    def _absorbed(self, cases: Cases) -> Cases:
+        if not 1 < len(cases) <= MAX_ABSORBED:
+            return cases
+        facts = [(frozenset(self._look_at(c).facts), c.seen_names, c.seen_items) for c in cases]
+        return tuple(
+            case
+            for case, (own, *seen) in zip(cases, facts, strict=True)
+            if not any(other < own and seen == other_seen for other, *other_seen in facts)
+        )
+
+    def _look_at(self, case: Case) -> Known:
+        found = self._known.get(id(case))
+        if found is None:
+            numbers = self._numbers
+            facts = {numbers.setdefault(fact, len(numbers)): fact for fact in case.facts}
+            limits = functools.reduce(operator.and_, map(_limits, facts.values()), NO_LIMITS)
+            found = self._known[id(case)] = Known(case, facts, limits)
+        return found
 
 
 def any_of(parts: Iterable[Cases]) -> Cases:
     """Give the cases of all parts."""
     return tuple(dict.fromkeys(case for part in parts for case in part))
-
-
-def is_possible(facts: tuple[Fact, ...]) -> bool:
-    """Say whether no two facts contradict each other at first sight."""
-    required = {f.name for f in facts if isinstance(f, Required)}
-    low, high = 0, None
-    values: set[str] | None = None
-    for each in facts:
-        match each:
-            case Size():
-                low = max(low, each.low)
-                if each.high is not None:
-                    high = each.high if high is None else min(high, each.high)
-            case OneOf(texts, is_negated=False):
-                values = set(texts) if values is None else values & set(texts)
-                if not values:
-                    return False
-            case Every(Names(listed, is_rest=False), goal) if required & listed:
-                if any(isinstance(s.value, bool) and s.value is not holds for s, holds in goal):
-                    return False
-    return high is None or low <= high
 
 
 def by_place(literal: tuple[Schema, bool]) -> tuple[str, str, bool]:

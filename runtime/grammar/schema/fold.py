@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias, cast
 
@@ -36,6 +36,8 @@ from .shapes import ArrayShape, ObjectShape, Plain, Quoted, Shape
 
 # With the texts of the only values that it may be, if they are listed.
 RawShape: TypeAlias = tuple[ArrayShape | ObjectShape, tuple[str, ...] | None]
+Texts: TypeAlias = tuple[str, ...]  # the only values, as they are written
+Folded: TypeAlias = Shape | Texts
 
 
 class Folder:
@@ -48,6 +50,7 @@ class Folder:
         self._judge = Judge(self)
         self._shapes: dict[tuple[Goal, JsonType], tuple[Shape, ...]] = {}
         self._raw_shapes: dict[tuple[Goal, JsonType], tuple[RawShape, ...]] = {}
+        self._everys: dict[ObjectShape, tuple[dict[str, list[Goal]], list[Every]]] = {}
 
     def shapes(self, goal: Goal, kind: JsonType) -> tuple[Shape, ...]:
         """Give the shapes of the values of a type that meet the goal."""
@@ -56,7 +59,7 @@ class Folder:
             found = self._shapes[goal, kind] = self._joined(self._folded(goal, kind))
         return found
 
-    def _folded(self, goal: Goal, kind: JsonType) -> list[Shape]:
+    def _folded(self, goal: Goal, kind: JsonType) -> list[Folded]:
         if kind in ("array", "object"):
             return [self._chosen(shape, kept) for shape, kept in self.raw_shapes(goal, kind)]
         return [self._fold(case, kind) for case in self._reader.goal_cases(goal, kind)]
@@ -112,7 +115,7 @@ class Folder:
             self._raw_shapes[goal, kind] = found
         return found
 
-    def _fold(self, case: Case, kind: JsonType) -> Shape:
+    def _fold(self, case: Case, kind: JsonType) -> Plain | Quoted | Texts:
         match kind:
             case "null":
                 return self._words(case, ["null"])
@@ -125,35 +128,29 @@ class Folder:
             case _:
                 raise AssertionError(kind)
 
-    def _joined(self, folded: list[Shape]) -> tuple[Shape, ...]:
+    def _joined(self, folded: list[Folded]) -> tuple[Shape, ...]:
         """Make one shape of all that are texts, and one of all that are strings."""
         languages = self._languages
-        plain = [s for s in folded if isinstance(s, Plain)]
+        lists = [s for s in folded if isinstance(s, tuple)]
+        plain = [s.language for s in folded if isinstance(s, Plain)]
         quoted = [s.language for s in folded if isinstance(s, Quoted)]
         shapes: list[Shape] = [s for s in folded if isinstance(s, ArrayShape | ObjectShape)]
-        if len(plain) > 1:
-            lists = [s.words for s in plain if s.words is not None]
-            found = tuple(dict.fromkeys(word for each in lists for word in each))
-            if len(lists) == len(plain):
-                plain = [self._listed(found)]
-            else:
-                plain = [Plain(languages.union(s.language for s in plain))]
-        shapes += plain
+        found = tuple(dict.fromkeys(text for texts in lists for text in texts))
+        if plain:
+            shapes.append(Plain(languages.union((*plain, words(found, languages)))))
+        elif lists:
+            shapes.append(Plain(words(found, languages), found))
         if quoted:
             shapes.append(Quoted(languages.union(quoted)))
         return tuple(shapes)
 
-    def _words(self, case: Case, texts: list[str]) -> Plain:
+    def _words(self, case: Case, texts: list[str]) -> Texts:
         kept = _chosen_texts(case)
         refused = _refused_texts(case)
         allowed = [t for t in texts if (kept is None or t in kept) and t not in refused]
-        return self._listed(allowed)
+        return tuple(allowed)
 
-    def _listed(self, texts: Iterable[str]) -> Plain:
-        found = tuple(texts)
-        return Plain(words(found, self._languages), found)
-
-    def _number(self, case: Case) -> Plain:
+    def _number(self, case: Case) -> Plain | Texts:
         bounds = NumberBounds()
         for each in case.facts:
             if isinstance(each, Number):
@@ -161,13 +158,19 @@ class Folder:
         bounds = bounds.excluding(frozenset(map(Decimal, _refused_texts(case))))
         kept = _chosen_texts(case)
         if kept is not None:
-            return self._listed(t for t in kept if bounds.admits(Decimal(t)))
+            return tuple(t for t in kept if bounds.admits(Decimal(t)))
         memo = self._languages.memo
         if bounds not in memo:
             memo[bounds] = number_language(bounds, self._languages)
         return Plain(memo[bounds])
 
     def _text(self, case: Case) -> Language:
+        found = self._string(case)
+        if isinstance(found, Quoted):
+            return found.language
+        return words(map(_decoded, found), self._languages)
+
+    def _string(self, case: Case) -> Quoted | Texts:
         languages = self._languages
         kept, refused = _chosen_texts(case), _refused_texts(case)
         facts = [each.language for each in case.facts if isinstance(each, Text)]
@@ -175,21 +178,14 @@ class Folder:
             facts.append(others(map(_decoded, refused), languages))
         language = languages.both(facts)
         if kept is None:
-            return language
-        return words((t for t in map(_decoded, kept) if self.matches(language, t)), languages)
-
-    def _string(self, case: Case) -> Shape:
-        language = self._text(case)
-        kept = _chosen_texts(case)
-        if kept is None:
             return Quoted(language)
-        return self._listed(t for t in kept if self.matches(language, _decoded(t)))
+        return tuple(t for t in kept if self.matches(language, _decoded(t)))
 
-    def _chosen(self, shape: ArrayShape | ObjectShape, kept: tuple[str, ...] | None) -> Shape:
+    def _chosen(self, shape: ArrayShape | ObjectShape, kept: Texts | None) -> Folded:
         """Narrow a shape to the listed values, if there is a list."""
         if kept is None:
             return shape
-        return self._listed(t for t in kept if self._judge.has_shape(shape, json.loads(t)))
+        return tuple(t for t in kept if self._judge.has_shape(shape, json.loads(t)))
 
     def _object(self, case: Case) -> ObjectShape | None:
         size = _size(case)
@@ -214,8 +210,25 @@ class Folder:
 
     def property_goal(self, shape: ObjectShape, name: str) -> Goal:
         """Give what the value of a property must meet."""
-        found = (each.goal for each in shape.everys if self.has_name(each.names, name))
-        return frozenset().union(*found)
+        found = self._everys.get(shape)
+        if found is None:
+            found = self._everys[shape] = _by_name(shape.everys)
+        named, others = found
+        goals = [each.goal for each in others if self.has_name(each.names, name)]
+        return frozenset().union(*named.get(name, ()), *goals)
+
+
+def _by_name(everys: tuple[Every, ...]) -> tuple[dict[str, list[Goal]], list[Every]]:
+    """Give what is wanted of each name, and what is wanted of more than listed ones."""
+    named: dict[str, list[Goal]] = {}
+    others: list[Every] = []
+    for each in everys:
+        if each.names.is_rest or each.names.patterns:
+            others.append(each)
+        else:
+            for name in each.names.listed:
+                named.setdefault(name, []).append(each.goal)
+    return named, others
 
 
 def _decoded(text: str) -> str:

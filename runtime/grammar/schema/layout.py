@@ -16,6 +16,7 @@ class Layout:
     def __init__(self, pool: Pool, max_blanks: int) -> None:
         self._pool = pool
         self._blanks: Row = ()
+        self._keys: dict[tuple[str, bool], tuple[bytes, Row]] = {}
         if max_blanks:
             languages = pool.languages
             blank = languages.chars(languages.sets.get(BLANKS))
@@ -26,12 +27,18 @@ class Layout:
         """Give the node of exactly `text`."""
         return self._pool.nodes.terminal(self._pool.locals.literal(text.encode()))
 
-    def key(self, name: str, is_first: bool) -> tuple[str, Row]:
+    def key(self, name: str, is_first: bool) -> tuple[bytes, Row]:
         """Give a property's name with what belongs to it, and what follows it."""
+        found = self._keys.get((name, is_first))
+        if found is None:
+            found = self._keys[name, is_first] = self._key(name, is_first)
+        return found
+
+    def _key(self, name: str, is_first: bool) -> tuple[bytes, Row]:
         text = json.dumps(name, ensure_ascii=False)
         if self._blanks:
-            return text, self.colon()
-        return (text + ":" if is_first else "," + text + ":"), ()
+            return text.encode(), self.colon()
+        return (text + ":" if is_first else "," + text + ":").encode(), ()
 
     def before_key(self, is_first: bool) -> Row:
         """Give what stands before a property's name, and does not belong to `key`."""

@@ -65,6 +65,11 @@ class ObjectEnds:
         """Say whether the object may end here."""
         return not num_required and not behind.wanted and behind.num_so_far >= shape.low
 
+    def is_open(self, shape: ObjectShape, behind: Behind, num_required: int) -> bool:
+        """Say whether it is plain that each listed name that is left can come next."""
+        is_low = shape.low <= behind.num_so_far + num_required
+        return is_low and shape.high is None and not behind.wanted
+
     def next(
         self, shape: ObjectShape, behind: Behind, left: tuple[int, ...], wanted: Wishes
     ) -> Behind:

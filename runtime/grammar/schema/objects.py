@@ -68,10 +68,11 @@ class ObjectPlace:
         """Give the listed names that can come next, as they are written."""
         grammar = self._grammar
         names = grammar.possible.names(self._shape)
+        is_open = grammar.possible.objects.is_open(self._shape, self._behind, num_required)
         for number in self._behind.left:
-            if any(True for _ in self._behind_listed(number, num_required)):
+            if is_open or any(True for _ in self._behind_listed(number, num_required)):
                 text, _ = grammar.layout.key(names[number].name, self._is_first)
-                yield text.encode(), number
+                yield text, number
             if names[number].is_required and not grammar.is_any_order:
                 break
 

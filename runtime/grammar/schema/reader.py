@@ -9,7 +9,7 @@ from ..build import build_language
 from ..expr import Expr
 from ..language import Language
 from ..pool import Pool
-from .cases import absorbed, any_of, by_place, is_possible, type_cases, with_rest
+from .cases import Merger, any_of, by_place, type_cases, with_rest
 from .documents import Documents, Schema, bad_schema
 from .ecma import parse_ecma
 from .facts import (
@@ -54,6 +54,7 @@ class Reader:
         self.is_disjoint: Callable[[Schema, Schema, JsonType], bool] = lambda a, b, kind: False
         self.texts: Callable[[Goal], Language] = lambda goal: self.languages.anything
         self._patterns: dict[str, Language] = {}
+        self._merger = Merger()
         self._cases: dict[tuple[Schema, bool, JsonType, bool], Cases] = {}
 
     def note_checked(self, schema: Schema, keyword: str, reason: str) -> None:
@@ -105,9 +106,7 @@ class Reader:
                 if not found:  # the rest need not be read, nor be noted as only checked
                     break
                 continue
-            merged = (one & other for one in found for other in part)
-            found = tuple(dict.fromkeys(case for case in merged if is_possible(case.facts)))
-            found = absorbed(found)
+            found = self._merger.merge(found, part)
             if not found:
                 break
             if len(found) > MAX_CASES:

@@ -9,7 +9,7 @@ import pytest
 
 from plait.runtime.grammar.node import Node
 from plait.runtime.grammar.pool import IDLE, Pool
-from plait.runtime.grammar.pushdown import State
+from plait.runtime.grammar.state import State
 from plait.runtime.grammar.vocabulary import Vocabulary
 from plait.runtime.load.store import Store, default_home
 from plait.runtime.load.tokenizer_source import tokenizer_source

@@ -17,10 +17,10 @@ from plait.runtime.grammar import vocabulary as vocabulary_module
 from plait.runtime.grammar import walk as walk_module
 from plait.runtime.grammar.budget import Budget
 from plait.runtime.grammar.language import Language
-from plait.runtime.grammar.masks import Kept
+from plait.runtime.grammar.memo import Kept
 from plait.runtime.grammar.node import Node
 from plait.runtime.grammar.pool import IDLE, Pool
-from plait.runtime.grammar.pushdown import State
+from plait.runtime.grammar.state import State
 from plait.runtime.grammar.twins import Twins
 from plait.runtime.grammar.vocabulary import Vocabulary
 

@@ -16,8 +16,8 @@ from plait.runtime.grammar.budget import Budget
 from plait.runtime.grammar.build import build_language
 from plait.runtime.grammar.node import Node, Rule
 from plait.runtime.grammar.pool import IDLE, Pool
-from plait.runtime.grammar.pushdown import State
 from plait.runtime.grammar.regex import parse
+from plait.runtime.grammar.state import State
 
 from .rules import arrays, brackets, terminal
 from .tokens import BYTES, VOCABULARY

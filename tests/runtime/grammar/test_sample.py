@@ -11,8 +11,8 @@ import pytest
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar import sample as sample_module
 from plait.runtime.grammar.pool import IDLE, Pool
-from plait.runtime.grammar.pushdown import State
 from plait.runtime.grammar.sample import matches, sample
+from plait.runtime.grammar.state import State
 
 from .rules import arrays, brackets, terminal
 from .tokens import BYTES

@@ -13,11 +13,11 @@ from plait.runtime.errors import RequestError
 from plait.runtime.grammar.budget import Budget
 from plait.runtime.grammar.matcher import PooledGrammar
 from plait.runtime.grammar.pool import Pool
-from plait.runtime.grammar.pushdown import State
 from plait.runtime.grammar.sample import matches, sample
 from plait.runtime.grammar.schema.build import build_schema, root_goal, schema_grammar
 from plait.runtime.grammar.schema.survey import survey
 from plait.runtime.grammar.spec import SchemaOptions
+from plait.runtime.grammar.state import State
 
 from ..tokens import BYTES, allowed, is_text, text_of
 
