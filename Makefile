@@ -10,7 +10,9 @@ PIP := $(BIN)/pip --disable-pip-version-check -q -q
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-.venv/.installed: pyproject.toml constraints.txt
+KERNELS := setup.py $(wildcard kernels/native/*.cpp kernels/native/*.h)
+
+.venv/.installed: pyproject.toml constraints.txt $(KERNELS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "plait needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -30,6 +32,7 @@ demo: .venv/.installed  ## Extract JSON from documents with the default model
 test: .venv/.dev  ## Run the whole test suite
 	@$(BIN)/plait pull smollm2
 	$(BIN)/pytest -q
+	PLAIT_NATIVE=off $(BIN)/pytest -q -m 'not slow' tests/kernels tests/runtime/model
 
 test-fast: .venv/.dev  ## Run the tests that need neither the model nor a second
 	$(BIN)/pytest -q -m 'not slow'

@@ -66,22 +66,35 @@ class Library:
         self.functions.plait_threads(num_threads)
 
 
-@functools.cache
 def load_library() -> Library | None:
-    """Load the kernels; None if they were not compiled, or PLAIT_NATIVE=off says so.
+    """Load the kernels; None if they cannot be had, see `why_absent`.
 
     Raises: ValueError if PLAIT_NATIVE names a kind of processor that this machine is not.
     """
+    found = _load()
+    return found if isinstance(found, Library) else None
+
+
+def why_absent() -> str:
+    """Say why there are no kernels; nothing if there are."""
+    found = _load()
+    return "" if isinstance(found, Library) else found
+
+
+@functools.cache
+def _load() -> Library | str:
     wanted = os.environ.get(CHOICE, "")
+    if wanted == "off":
+        return f"{CHOICE}=off says so"
     path = _find()
-    if wanted == "off" or path is None:
-        return None
+    if path is None:
+        return "plait was installed without a C++ compiler; install g++, then plait again"
     try:
         library = Library(path)
-    except (OSError, AttributeError):
-        return None
+    except (OSError, AttributeError) as e:
+        return f"{path.name} cannot be loaded ({e}); install plait again"
     if library.functions.plait_version() != abi.VERSION:
-        return None
+        return f"{path.name} is of another version; install plait again"
     if wanted and not library.choose(wanted):
         raise ValueError(f"{CHOICE}={wanted}: pass off, or what this machine is: {library.isa}")
     return library

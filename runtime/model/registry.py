@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 import torch
 
-from ...kernels.native import load_library
+from ...kernels.native import load_library, why_absent
 from ..config import EngineConfig
 from ..errors import ModelLoadError
 from ..load.weights import Weights, opened
@@ -18,6 +19,8 @@ from .native import NativeRunner
 from .native_weights import is_native, read_native
 from .runner import TorchRunner, choose_context
 from .tokenizer import load_tokenizer
+
+_log = logging.getLogger(__name__)
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -46,9 +49,12 @@ def _runner(
 ) -> Runner:
     """Give the fastest runner for a model on a device."""
     is_able = config.is_native and device.type == "cpu" and config.dtype == "float32"
-    library = load_library() if is_able else None
-    if library is not None and is_native(shape):
+    library = load_library() if is_able and is_native(shape) else None
+    if library is not None:
         return NativeRunner(read_native(shape, weights, library), library, config)
+    if is_able and not library:
+        reason = why_absent() or "they do not know models of this shape"
+        _log.warning("without plait's own kernels the model runs several times slower: %s", reason)
     return TorchRunner(read_llama(shape, weights, _DTYPES[config.dtype], device), config)
 
 

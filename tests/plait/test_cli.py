@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HELLO = f"{ROOT / 'examples' / 'hello.py'}:hello"
 REACT = f"{ROOT / 'examples' / 'react_agent.py'}:react"
 
+COMMANDS = ("run", "serve", "pull", "graph", "grammar", "models", "keys", "doctor")
+
 PROGRAM = """
 from plait import State, function, gen
 
@@ -33,7 +35,7 @@ def target(tmp_path: Path) -> str:
     return f"{path}:typed"
 
 
-@pytest.mark.parametrize("command", ["run", "serve", "pull", "graph", "grammar", "models", "keys"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +80,16 @@ def test_a_missing_model_is_one_line_with_the_remedy(
     printed = capsys.readouterr().err
     assert len(printed.strip().splitlines()) == 1
     assert "plait pull smollm2" in printed
+
+
+def test_the_doctor_names_all_that_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLAIT_HOME", str(tmp_path))
+    assert main(["doctor"]) == 0
+    findings = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert list(findings) == ["plait", "python", "machine", "kernels", "torch", "models", "home"]
+    assert "plait pull smollm2" in findings["models"]
 
 
 def test_the_store_of_a_new_home_is_empty(
