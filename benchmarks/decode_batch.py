@@ -16,6 +16,8 @@ import numpy as np
 
 from plait.runtime.config import EngineConfig
 from plait.runtime.load.store import Store, default_home
+from plait.runtime.model.interface import Runner
+from plait.runtime.model.native import NativeRunner
 from plait.runtime.model.registry import load_model
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Batch
@@ -44,7 +46,7 @@ def decode_batch(num_seqs: int) -> Batch:
     )
 
 
-def measure(runner: TorchRunner, num_rounds: int, num_steps: int) -> dict[int, list[float]]:
+def measure(runner: Runner, num_rounds: int, num_steps: int) -> dict[int, list[float]]:
     """Give the seconds of a step, one number a round, for each size."""
     batches = {size: decode_batch(size) for size in SIZES}
     seconds: dict[int, list[float]] = {size: [] for size in SIZES}
@@ -68,8 +70,11 @@ def main() -> int:
     args = parser.parse_args()
     config = EngineConfig(block_size=BLOCK_SIZE, kv_cache_tokens=max(SIZES) * CONTEXT)
     runner = load_model(Store(default_home()).resolve(args.model), config).runner
-    assert isinstance(runner, TorchRunner)
-    runner.cache.pool.normal_()
+    assert isinstance(runner, NativeRunner | TorchRunner)
+    if isinstance(runner, TorchRunner):
+        runner.cache.pool.normal_()
+    else:
+        runner.cache.data.fill(1)  # small numbers, and memory that is there
     seconds = measure(runner, args.rounds, args.steps)
     speeds = {size: size / statistics.median(seconds[size]) for size in SIZES}
     print("sequences  ms a step  tokens/s  ratio to 1")

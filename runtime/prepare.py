@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from .scheduler import Chunk, Plan
-from .sequence import Batch, Int32, Int64
+from .sequence import Batch, Int32, Int64, Path, Sequence
 
 
 def to_batch(plan: Plan, block_size: int) -> Batch:
@@ -27,6 +29,7 @@ def to_batch(plan: Plan, block_size: int) -> Batch:
         copy_to=np.array(list(plan.copies), np.int64),
         logit_rows=np.array(rows, np.int64),
         sequences=tuple(c.sequence for c in chunks),
+        paths=tuple(_path(c.sequence) for c in chunks),
     )
 
 
@@ -35,6 +38,17 @@ def wanted(chunk: Chunk) -> range:
     sequence = chunk.sequence
     first = sequence.num_reusable  # rows before it are not asked for
     return range(max(0, first - chunk.start), chunk.end - chunk.start)
+
+
+def _path(sequence: Sequence) -> Path:
+    """Give the nodes of the radix tree that hold a sequence's context."""
+    spans: list[tuple[int, int]] = []
+    node = sequence.node
+    while node is not None and node.parent is not None:
+        spans.append((id(node), len(node.tokens)))
+        node = node.parent
+    names, lengths = [name for name, _ in spans[::-1]], [length for _, length in spans[::-1]]
+    return tuple(zip(names, accumulate(lengths), strict=True))
 
 
 def _slots(chunk: Chunk, positions: Int32, block_size: int) -> Int64:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Int32: TypeAlias = npt.NDArray[np.int32]
 Int64: TypeAlias = npt.NDArray[np.int64]
+# The spans of a context that others may share, root first: a name, and where it ends in tokens.
+Path: TypeAlias = tuple[tuple[int, int], ...]
 FinishReason: TypeAlias = Literal["stop", "length", "cancelled", "error"]
 
 
@@ -132,7 +134,8 @@ class Batch:
 
     K and V of a layer are stored at `slot_mapping`, then the copies are made, then the
     attention of that layer reads: so a sequence may share a block that another one fills
-    in this same pass. Copies read nothing that another copy of the batch writes.
+    in this same pass. Copies read nothing that another copy of the batch writes. Where the
+    paths of two sequences begin alike, so do their contexts, K and V included.
     """
 
     token_ids: Int32  # [T]
@@ -145,6 +148,7 @@ class Batch:
     copy_to: Int64  # [c] slots
     logit_rows: Int64  # [r] rows of T whose logits are wanted
     sequences: tuple[object, ...] = field(default=())  # the engine's own, in order
+    paths: tuple[Path, ...] = ()  # of each sequence; none: nothing is known to be shared
 
 
 class Ints:

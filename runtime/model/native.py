@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 
 from ...kernels.native import Groups, Library, Reader, TiledCache, abi, plan_groups
-from ..cache.node import Node
 from ..config import EngineConfig
 from ..errors import ModelLoadError
 from ..sequence import Batch
-from ..sequence import Sequence as TokenSequence
 from .host import physical_cores
 from .interface import ModelLimits
 from .layers import inverse_frequencies
@@ -111,31 +109,8 @@ class NativeRunner:
 
     def _groups(self, batch: Batch) -> Groups:
         bounds, lengths = batch.cu_seqlens.tolist(), batch.seq_lens.tolist()
-        readers = [
-            Reader(
-                bounds[i],
-                bounds[i + 1],
-                length,
-                _path(batch.sequences[i] if batch.sequences else None),
-            )
-            for i, length in enumerate(lengths)
-        ]
+        paths = batch.paths or ((),) * len(lengths)
+        spans = zip(bounds[:-1], bounds[1:], lengths, paths, strict=True)
+        readers = [Reader(*span) for span in spans]
         config = self._config
         return plan_groups(readers, config.num_heads // config.num_kv_heads)
-
-
-def _path(sequence: object) -> tuple[tuple[int, int], ...]:
-    """Give the radix nodes that hold a sequence's context, root first, and where each ends."""
-    if not isinstance(sequence, TokenSequence) or sequence.node is None:
-        return ()
-    nodes: list[Node] = []
-    node: Node | None = sequence.node
-    while node is not None and node.parent is not None:
-        nodes.append(node)
-        node = node.parent
-    path: list[tuple[int, int]] = []
-    end = 0
-    for each in reversed(nodes):
-        end += len(each.tokens)
-        path.append((id(each), end))
-    return tuple(path)
