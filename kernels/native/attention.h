@@ -140,9 +140,9 @@ class Attention {
         const auto q = split(room.q, room.q_high, room.q_low, int64_t(query) * dim_);
         for (int i = 0; i < dim_ / 2; ++i) {
             const auto keys = Tiles::keys(tile, i);
-            for (int r = 0; r < Q; ++r) sums[r] = Split<Tiles>::add(sums[r], keys, q, int64_t(r) * (dim_ / 2) + i);
+            UNROLL for (int r = 0; r < Q; ++r) sums[r] = Split<Tiles>::add(sums[r], keys, q, int64_t(r) * (dim_ / 2) + i);
         }
-        for (int r = 0; r < Q; ++r) store(&room.scores[size_t(query + r) * kChunk + column], sums[r]);
+        UNROLL for (int r = 0; r < Q; ++r) store(&room.scores[size_t(query + r) * kChunk + column], sums[r]);
     }
 
     void score(int query, int end, int count, const uint8_t** tiles, AttentionRoom& room) const {
@@ -188,18 +188,18 @@ class Attention {
     template <int Q, int N>
     void mix_some(int query, int d, int count, const uint8_t** tiles, AttentionRoom& room) const {
         F16x sums[Q][N];
-        for (int r = 0; r < Q; ++r)
-            for (int n = 0; n < N; ++n) sums[r][n] = load<F16x>(&room.out[size_t(query + r) * dim_ + d + 16 * n]);
+        UNROLL for (int r = 0; r < Q; ++r)
+            UNROLL for (int n = 0; n < N; ++n) sums[r][n] = load<F16x>(&room.out[size_t(query + r) * dim_ + d + 16 * n]);
         const auto p = split(room.scores, room.p_high, room.p_low, int64_t(query) * kChunk);
         for (int j = 0; 2 * j < count; ++j) {
-            for (int n = 0; n < N; ++n) {
+            UNROLL for (int n = 0; n < N; ++n) {
                 const auto values = Tiles::values(tiles[j / 8], dim_, j % 8, d + 16 * n);
-                for (int r = 0; r < Q; ++r)
+                UNROLL for (int r = 0; r < Q; ++r)
                     sums[r][n] = Split<Tiles>::add(sums[r][n], values, p, int64_t(r) * (kChunk / 2) + j);
             }
         }
-        for (int r = 0; r < Q; ++r)
-            for (int n = 0; n < N; ++n) store(&room.out[size_t(query + r) * dim_ + d + 16 * n], sums[r][n]);
+        UNROLL for (int r = 0; r < Q; ++r)
+            UNROLL for (int n = 0; n < N; ++n) store(&room.out[size_t(query + r) * dim_ + d + 16 * n], sums[r][n]);
     }
 
     template <int Q>

@@ -64,7 +64,7 @@ struct Q4 {
 
     INLINE F16x add(F16x sum, const int8_t* q, float scale, float total, int32_t) const {
         I16x s = {};
-        for (int g = 0; g < 8; ++g) s = dot(s, w[g], load<int32_t>(q + 4 * g));
+        UNROLL for (int g = 0; g < 8; ++g) s = dot(s, w[g], load<int32_t>(q + 4 * g));
         return sum + to_float(s) * (this->scale * scale) + minimum * total;
     }
 
@@ -87,7 +87,7 @@ struct Q8 {
 
     INLINE F16x add(F16x sum, const int8_t* q, float scale, float, int32_t offset) const {
         I16x s = I16x{} + offset;
-        for (int g = 0; g < 8; ++g) s = dot8(s, w[g], load<int32_t>(q + 4 * g));
+        UNROLL for (int g = 0; g < 8; ++g) s = dot8(s, w[g], load<int32_t>(q + 4 * g));
         return sum + to_float(s) * (this->scale * scale);
     }
 
@@ -107,12 +107,12 @@ INLINE void quantized_tile(const uint8_t* w, const Activations& x, int64_t row, 
     const int64_t first = row * blocks;
     for (int b = 0; b < blocks; ++b, w += Format::kBytes) {
         const Format block = Format::at(w);
-        for (int r = 0; r < R; ++r) {
+        UNROLL for (int r = 0; r < R; ++r) {
             const int64_t i = first + int64_t(r) * blocks + b;
             sums[r] = block.add(sums[r], q + int64_t(r) * x.cols + kBlock * b, x.scales[i], x.sums[i], x.offsets[i]);
         }
     }
-    for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
+    UNROLL for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
 }
 
 template <class Format, int R>
@@ -124,10 +124,10 @@ INLINE void exact_tile(const uint8_t* w, const Activations& x, int64_t row, floa
         for (int g = 0; g < 8; ++g)
             for (int i = 0; i < 4; ++i) {
                 const F16x weight = block.value(g, i);
-                for (int r = 0; r < R; ++r) sums[r] += weight * values[int64_t(r) * x.cols + kBlock * b + 4 * g + i];
+                UNROLL for (int r = 0; r < R; ++r) sums[r] += weight * values[int64_t(r) * x.cols + kBlock * b + 4 * g + i];
             }
     }
-    for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
+    UNROLL for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
 }
 
 template <bool IsBf16, int R>
@@ -136,9 +136,9 @@ INLINE void float_tile(const uint8_t* w, const Activations& x, int64_t row, floa
     const float* values = x.values + row * x.cols;
     for (int k = 0; k < x.cols; ++k) {
         const F16x weight = IsBf16 ? bf16s(w + 32 * int64_t(k)) : load<F16x>(w + 64 * int64_t(k));
-        for (int r = 0; r < R; ++r) sums[r] += weight * values[int64_t(r) * x.cols + k];
+        UNROLL for (int r = 0; r < R; ++r) sums[r] += weight * values[int64_t(r) * x.cols + k];
     }
-    for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
+    UNROLL for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
 }
 
 template <int R>

@@ -19,6 +19,12 @@ typedef uint16_t H16x __attribute__((vector_size(32)));
 typedef uint8_t B64x __attribute__((vector_size(64)));
 
 #define INLINE inline __attribute__((always_inline))
+// Sums of several rows stay in registers only where the loop over them is unrolled.
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
 
 template <class T>
 INLINE T load(const void* p) {
