@@ -54,13 +54,13 @@ class Answer:
     logprobs: tuple[float, ...]
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["native", "torch"])
-def make(request: pytest.FixtureRequest) -> Make:
+@pytest.fixture(scope="module")
+def make() -> Make:
     """Give engines on the default model, which is read once."""
     stored = Store(default_home()).find(DEFAULT_MODEL)
     if stored is None:
         pytest.skip(f"needs `plait pull {DEFAULT_MODEL}`")
-    model = load_model(stored.path, EngineConfig(kv_cache_tokens=64, is_native=request.param))
+    model = load_model(stored.path, EngineConfig(kv_cache_tokens=64))
 
     def engine(**options: object) -> Engine:
         config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **options)  # type: ignore[arg-type]
