@@ -13,7 +13,6 @@ from .compiler import POOL_SIZE
 from .compose import build
 from .ebnf_reader import read
 from .lark_load import END, LarkGrammar, load
-from .lark_parser import START
 from .mark import Marker
 from .pool import Pool
 from .readings import Reading, Readings, Span
@@ -62,7 +61,7 @@ def capturable(spec: GrammarSpec) -> Collection[str]:
         except RecursionError as e:
             message = "grammar too large: the EBNF grammar is nested too deeply"
             raise RequestError("grammar_budget", message) from e
-    grammar = load(spec.source[0], START, parts)
+    grammar = load(spec.source[0], parts)
     names = (*_rules(grammar), *(grammar.terminals.keys() - grammar.ignored), *parts)
     return sorted({name for name in names if not name.startswith(("__", "$"))})
 
@@ -80,7 +79,7 @@ class Splitter:
         self._lark: LarkGrammar | None = None
         marked = names | {name for name, _ in spec.parts}
         if spec.kind == "lark" and names:
-            self._lark = load(spec.source[0], START, [name for name, _ in spec.parts])
+            self._lark = load(spec.source[0], [name for name, _ in spec.parts])
             marked |= self._lark.terminals.keys()
         self._marked = marked
         self._begin()
