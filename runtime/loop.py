@@ -14,7 +14,7 @@ from .engine import Engine
 from .errors import EngineDied, RequestError, as_request_error
 from .grammar.compiler import GrammarCompiler
 from .grammar.disk import DiskCache
-from .grammar.kept_vocabulary import open_vocabulary
+from .grammar.disk_vocabulary import open_vocabulary
 from .grammar.spec import CompiledGrammar, GrammarSpec
 from .grammar.vocabulary import Vocabulary
 from .load.store import default_home

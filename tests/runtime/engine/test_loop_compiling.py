@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plait.runtime.config import EngineConfig
-from plait.runtime.grammar import disk, kept_vocabulary
+from plait.runtime.grammar import disk, disk_vocabulary
 from plait.runtime.grammar.spec import GrammarSpec
 from plait.runtime.loop import EngineThread
 from plait.runtime.model.scripted import scripted_model
@@ -133,7 +133,7 @@ def test_an_engine_keeps_grammars_in_the_home_unless_told_not_to(
     is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLAIT_HOME", str(tmp_path))
-    monkeypatch.setattr(kept_vocabulary, "MIN_TOKENS", 0)
+    monkeypatch.setattr(disk_vocabulary, "MIN_TOKENS", 0)
     monkeypatch.setattr(disk, "LINGER_S", 0.0)
     config = EngineConfig(is_grammar_cache_on_disk=is_kept)
     thread, inbox = EngineThread(scripted_model(lambda _: "well"), config), Inbox()
