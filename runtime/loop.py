@@ -158,7 +158,7 @@ class EngineThread:
             if isinstance(request, ScoreRequest) or request.grammar is None:
                 self._engine.add(request)
             else:
-                self._engine.gate.sequences(request)  # refuse before compiling for nothing
+                self._engine.gate.check(request)  # refuse before compiling for nothing
                 self._compile(request, request.grammar)
         except Exception as e:
             self._give(sink, _refusal(request.id, as_request_error(e)))
