@@ -23,6 +23,7 @@ import torch
 from ..kernels.argmax import argmax
 from ..kernels.mask import apply_bitmask
 from .errors import RequestError
+from .grammar.bits import mask_len
 from .grammar.spec import Bitmask
 from .sequence import Int64, SamplingParams
 
@@ -164,7 +165,7 @@ def _is_wide(row: SampleRow) -> bool:
 
 def _mask(logits: torch.Tensor, rows: Sequence[SampleRow], chosen: list[int]) -> None:
     """Set what the masks of the chosen rows refuse, or lack, to -inf, in place."""
-    bitmask = np.zeros((len(chosen), -(-logits.shape[1] // 32)), np.int32)
+    bitmask = np.zeros((len(chosen), mask_len(logits.shape[1])), np.int32)
     for words, i in zip(bitmask, chosen, strict=True):
         mask = rows[i].mask
         if mask is not None:
