@@ -20,6 +20,7 @@ import torch
 
 from .gpu.attention_cases import attention_cases
 from .gpu.case import Case
+from .gpu.model_cases import model_cases
 from .gpu.small_cases import small_cases
 
 LIMIT_S = 450  # checks that have not begun by then are reported as not run
@@ -70,7 +71,11 @@ def main() -> int:
         print(f"gpu_check: {problem}")
         return 2
     deadline = time.monotonic() + LIMIT_S
-    cases = itertools.chain(small_cases(is_tiny=args.tiny), attention_cases(is_tiny=args.tiny))
+    cases = itertools.chain(
+        small_cases(is_tiny=args.tiny),
+        attention_cases(is_tiny=args.tiny),
+        model_cases(is_tiny=args.tiny),
+    )
     failed = check((case for case in cases if args.only in case.name), device, deadline)
     if args.tiny or args.only or device.type != "cuda":
         return int(failed > 0)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from plait.kernels.tuning import Config, choose, configs, shape_class
+from plait.kernels.tuning.table import TABLE
 
 CPU = torch.device("cpu")
 
@@ -29,7 +30,7 @@ def test_a_row_for_the_device_comes_first(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_blocks_are_powers_of_two_that_a_product_takes() -> None:
-    for (kernel, _, _), row in configs.TABLE.items():
+    for (kernel, _, _), row in TABLE.items():
         config = Config(*row)
         for size in (config.block_m, config.block_n):
             assert size >= 16, kernel
