@@ -45,15 +45,14 @@ def _draw_row(
 ) -> int:
     if not bool((values > -torch.inf).any()):
         return -1
-    values, ids = values.sort(descending=True, stable=True)
-    weights = ((values - values[0]) / temperature).exp()
+    weights = ((values - values.max()) / temperature).exp()
     if top_k > 0:
-        weights[top_k:] = 0
+        weights[values.sort(descending=True, stable=True).indices[top_k:]] = 0
     if top_p < 1:
-        before = weights.cumsum(0) - weights  # what the heavier ones hold
-        weights[before > top_p * weights.sum()] = 0
+        heaviest, ids = weights.sort(descending=True, stable=True)
+        before = heaviest.cumsum(0) - heaviest  # what the heavier ones hold
+        weights[ids[before > top_p * heaviest.sum()]] = 0
     weights[weights < min_p] = 0
-    weights = torch.zeros_like(weights).scatter(0, ids, weights)
     sums = weights.cumsum(0)
     index = int(torch.searchsorted(sums, point * sums[-1], right=True))
     return min(index, int(weights.nonzero()[-1]))
