@@ -137,7 +137,7 @@ def _steps() -> Iterator[Batch]:
 def model_error(is_qwen: bool, dtype: torch.dtype, device: torch.device) -> float:
     """Run the steps on both runners; give the worst error of the logits."""
     shape = model_config(32, 2, (4, 2, 16), 64, is_qwen=is_qwen)
-    config = EngineConfig(kv_cache_tokens=2048, max_running=4)
+    config = EngineConfig(kv_cache_tokens=2048, max_context=512, max_running=4, num_threads=1)
     plain = TorchRunner(random_llama(shape, torch.float32, torch.device("cpu")), config)
 
     def again(forward: Forward) -> Forward:

@@ -52,6 +52,7 @@ class CudaRunner(TorchRunner):
         capture: Callable[[Forward], Forward] | None = None,
     ) -> None:
         super().__init__(model, config)
+        self._enter_device()
         num_blocks = self._limits.num_blocks - 1
         if num_blocks < 1:
             raise ModelLoadError(
@@ -70,6 +71,11 @@ class CudaRunner(TorchRunner):
                 for capacity in (0, prefix_capacity(num_seqs, self._shape)):
                     self._record(Bucket(num_seqs, self._max_blocks, capacity), capture)
 
+    def _enter_device(self) -> None:
+        """Make the model's device this thread's own, which Triton launches on."""
+        if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)
+
     @property
     def graphs(self) -> Mapping[Bucket, Forward]:
         """The recorded passes of decodes; each replays what was staged for it last."""
@@ -85,6 +91,7 @@ class CudaRunner(TorchRunner):
 
         Does not wait for the device. The logits of decodes are valid until the next call.
         """
+        self._enter_device()
         arrays = batch_arrays(batch, self._shape)
         num_seqs = bucket_size(batch)
         if num_seqs is not None:
