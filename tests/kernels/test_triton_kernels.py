@@ -54,6 +54,17 @@ def test_all_kernels_compile_for_a_gpu_that_is_not_there() -> None:
     assert {line.split()[0].split(":")[1] for line in done.stdout.splitlines()} == set(kernels)
 
 
+@pytest.mark.slow
+def test_on_the_cpu_nothing_imports_triton() -> None:
+    code = (
+        "import sys, torch; from plait.kernels import attention, activation, kv, linear, mask, "
+        "norm, rope, sampling; from plait.runtime.model import registry; "
+        "activation.silu_mul(torch.zeros(1, 4)); norm.rms_norm(torch.zeros(1, 4), torch.ones(4), "
+        "1e-5); assert 'triton' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=280)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device")
 @pytest.mark.slow
 def test_without_a_device_the_check_says_so_in_one_line() -> None:
