@@ -62,15 +62,30 @@ class Compiler:
             name: "constexpr" if name in fixed else _type(value) for name, value in values.items()
         }
         constants = {name: values[name] for name in fixed}
-        key = repr((kernel.__name__, signature, sorted(constants.items()), options))
+        # What a launch promises of its arguments: without it loads would be number by number.
+        aligned = {
+            (place,): [["tt.divisibility", 16]]
+            for place, param in enumerate(kernel.params)
+            if not param.is_constexpr
+            and not param.do_not_specialize
+            and _is_aligned(values[param.name])
+        }
+        key = repr((kernel.__name__, signature, sorted(constants.items()), options, aligned))
         if key in self._seen:
             return
         self._seen.add(key)
-        source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+        source = ASTSource(kernel, signature, constants, aligned)
         target = GPUTarget("cuda", self.capability, 32)
         built = triton.compile(source, target=target, options=options | {"enable_fp_fusion": True})
         name = f"{kernel.__module__.rsplit('kernels.')[-1]}:{kernel.__name__}"
         self.shared_bytes[name] = max(self.shared_bytes.get(name, 0), int(built.metadata.shared))
+
+
+def _is_aligned(value: object) -> bool:
+    """Say whether a pointer or a whole number is a multiple of 16."""
+    if isinstance(value, Tensor):
+        return value.data_ptr() % 16 == 0
+    return isinstance(value, int) and value % 16 == 0
 
 
 def _type(value: object) -> str:
