@@ -87,14 +87,17 @@ class Drawer:
             for draw, row in zip(draws, rows, strict=True)
             if isinstance(row, SampleRow)
         ]
+        numbers = [number for number, _ in usable]
+        # Where all rows are drawn nobody needs them any more; else a copy is taken.
+        is_all = numbers == list(range(len(logits)))
         drawn = iter(
             sample(
-                logits[[number for number, _ in usable]],
+                logits if is_all else logits[numbers],
                 [row for _, row in usable],
                 self._tokenizer.vocab_size,
                 self._tokenizer.eos_token_ids,
                 self._absent_ids,
-                may_overwrite=True,  # indexed by a list: a copy
+                may_overwrite=True,
             )
         )
         return [row if isinstance(row, RequestError) else next(drawn) for row in rows]

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import torch
 
+from ...kernels.device import uses_triton
 from ...kernels.native import load_library, why_absent
 from ..config import EngineConfig
 from ..errors import ModelLoadError
 from ..load.weights import Weights, opened
 from .config import ModelConfig, read_config
+from .cuda import CudaRunner
 from .interface import Model, Runner, Tokenizer
 from .llama import read_llama
 from .native import NativeRunner
@@ -55,7 +57,8 @@ def _runner(
     if is_able and not library:
         reason = why_absent() or "they do not know models of this shape"
         _log.warning("without plait's own kernels the model runs several times slower: %s", reason)
-    return TorchRunner(read_llama(shape, weights, _DTYPES[config.dtype], device), config)
+    llama = read_llama(shape, weights, _DTYPES[config.dtype], device)
+    return CudaRunner(llama, config) if uses_triton(llama.embedding) else TorchRunner(llama, config)
 
 
 def _device(name: str) -> torch.device:
