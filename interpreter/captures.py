@@ -63,12 +63,16 @@ def values_of(node: Node, done: Done) -> Values:
     op = node.op
     if not isinstance(op, Gen):
         return Values(Parsed(done.text))
-    if op.schema is not None:
-        return Values(value_of(node, op.schema, done))
-    if op.grammar is not None and (op.captures or any(schemas_of(op.grammar))):
-        return _split(node, op, op.grammar, done)
-    if op.regex is not None and op.captures:
-        return _groups(node, op, op.regex, done)
+    match op.constraint:
+        case Constraint(schema=JsonSchema() as schema):
+            return Values(value_of(node, schema, done))
+        case Constraint(grammar=GrammarText() as grammar):
+            if op.captures or any(schemas_of(grammar)):
+                return _split(node, op, grammar, done)
+        case Constraint(regex=str(regex)) if op.captures:
+            return _groups(node, op, regex, done)
+        case _:
+            pass
     return Values(Parsed(done.text))
 
 
@@ -138,19 +142,18 @@ def _name_fault(grammar: GrammarText, captures: tuple[str, ...]) -> tuple[str, s
 def _groups(node: Node, op: Gen, regex: str, done: Done) -> Values:
     own = Parsed(done.text)
     found = re.fullmatch(regex, done.text)
-    if found is None or (done.meta.finish_reason == "length" and _can_go_on(op, done.text)):
+    if found is None or (done.meta.finish_reason == "length" and _can_go_on(regex, done.text)):
         return _cut(node, op, done, own, "the text does not match the regex")
     texts = {name: found[name] for name in op.captures}
     return Values(own, {name: Parsed(text) for name, text in texts.items()}, texts)
 
 
-def _can_go_on(op: Gen, text: str) -> bool:
+def _can_go_on(regex: str, text: str) -> bool:
     from ..runtime.errors import RequestError
     from ..runtime.grammar.split import splitter
     from .lowering import grammar_spec
 
-    spec = grammar_spec(Constraint(regex=op.regex))
-    assert spec is not None
+    spec = grammar_spec(Constraint(regex=regex))
     try:
         split = splitter(spec, frozenset()).split(text)
     except RequestError:

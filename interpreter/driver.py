@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ..lang.errors import Invalid, NodeError, ProgramError, Truncated
 from ..lang.graph import Node
-from ..lang.ops import Gen
+from ..lang.ops import Gen, Source
 from ..lang.tape import Tape
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
 from .captures import Reader
@@ -61,16 +61,16 @@ class LiveDriver:
 
     # What a state asks for
 
-    def value(self, node: int, capture: str | None = None) -> object:
+    def value(self, source: Source) -> object:
         """Give a node's value, or a capture; submits and waits.
 
         Raises: NodeError, BackendError.
         """
-        done = self._done(node)
+        done = self._done(source.node)
         try:
-            return self.parsed(done, capture)
+            return self.parsed(done, source.capture)
         except (Truncated, Invalid):
-            self._handled.add(node)
+            self._handled.add(source.node)
             raise
 
     def parsed(self, done: Done, capture: str | None = None) -> object:

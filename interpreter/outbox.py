@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
-from ..lang.ops import Text, Value
+from ..lang.ops import Source, Text, Value
 from .backend import Done, Failed
 from .failures import Outcome
 from .screen import Screen
@@ -73,15 +73,16 @@ class Outbox:
             return failure
         if held and not held.isdisjoint(_sources(node)):
             return None
-        if not isinstance(node.op, Value) or node.op.capture is None:
+        if not isinstance(node.op, Value) or node.op.source.capture is None:
             return node
-        source = outcomes.get(node.op.source)
-        if source is None:
+        source = node.op.source
+        outcome = outcomes.get(source.node)
+        if outcome is None:
             return None
-        if isinstance(source, Failed):  # the backend says so of this one as of all that follow
-            return replace(node, op=Value(node.op.source))
+        if isinstance(outcome, Failed):  # the backend says so of this one as of all that follow
+            return replace(node, op=Value(Source(source.node)))
         try:
-            text = self._read(source, node.op.capture)
+            text = self._read(outcome, node.op.source.capture)
         except (Truncated, Invalid) as fault:
             return Failed(node.id, str(fault.code), str(fault), source.node)
         return replace(node, op=Text(text), reads=())

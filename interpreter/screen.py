@@ -36,7 +36,7 @@ class Screen:
                 cause = None if source is None else self._refused.get(source)
                 if cause is not None:
                     return Failed(node.id, cause.code, cause.message, cause.origin)
-        if isinstance(node.op, Gen):
+        if isinstance(node.op, Gen) and node.op.constraint is not None:
             fault = constraint_fault(node.op.constraint, node.op.captures)
             if fault is not None:
                 code, reason = fault

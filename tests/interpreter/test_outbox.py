@@ -7,12 +7,12 @@ from plait.interpreter.failures import Outcome
 from plait.interpreter.outbox import Outbox
 from plait.lang.errors import Truncated
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Text, Value
+from plait.lang.ops import Constraint, Gen, Source, Text, Value
 
-GEN = Node(0, Gen(regex="(?P<x>a)", captures=("x",)), None)
-USE = Node(1, Value(0, "x"), 0, (0,))
+GEN = Node(0, Gen(constraint=Constraint(regex="(?P<x>a)"), captures=("x",)), None)
+USE = Node(1, Value(Source(0, "x")), 0, (0,))
 AFTER = Node(2, Gen("y"), 1)
-COPY = Node(3, Value(2), None, (2,), "0.0")
+COPY = Node(3, Value(Source(2)), None, (2,), "0.0")
 OTHER = Node(4, Gen("z"), 0, (), "0.1")
 ALL = (GEN, USE, AFTER, COPY, OTHER)
 DONE: dict[int, Outcome] = {0: Done(0, "a")}
@@ -57,7 +57,7 @@ def test_of_a_gen_that_failed_the_backend_fails_the_uses() -> None:
     outbox = Outbox(upper)
     outbox.release([GEN, USE], {})
     sent, failed = outbox.release((), {0: Failed(0, "internal", "m", 0)})
-    assert (sent, failed) == ([Node(1, Value(0), 0, (0,))], [])
+    assert (sent, failed) == ([Node(1, Value(Source(0)), 0, (0,))], [])
 
 
 def test_what_waits_can_be_cancelled_with_all_behind_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from plait import Grammar, GrammarError, InvalidArgument, gen
 from plait.__main__ import main
-from plait.lang.ops import Gen, GrammarText
+from plait.lang.ops import Constraint, Gen, GrammarText
 
 ORDER = {
     "type": "object",
@@ -216,7 +216,7 @@ def test_the_layout_of_json_is_as_gen_has_it() -> None:
 def test_gen_takes_a_grammar_that_says_what_it_is() -> None:
     (op,) = gen("x", grammar=Grammar(ebnf='root ::= "a"')).parts
     assert isinstance(op, Gen)
-    assert op.grammar == GrammarText("ebnf", 'root ::= "a"')
+    assert op.constraint == Constraint(grammar=GrammarText("ebnf", 'root ::= "a"'))
     assert gen("x", grammar=Grammar(regex="a")).parts == gen("x", regex="a").parts
     assert gen("x", grammar=Grammar(choices=["a"])).parts == gen("x", choices=["a"]).parts
     schema = Grammar(schema={}, whitespace=2)
