@@ -1,4 +1,4 @@
-"""A grammar without a model: whether a text is one of its, random texts, what it guarantees."""
+"""A grammar that authors give to a gen, or try out without a model: match, sample, explain."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..lang.errors import GrammarError, InvalidArgument
 from ..lang.ops import Constraint, GrammarText, PropertyOrder
 from ..lang.options import text as text_of
 from ..lang.where import place
-from .captures import constraint_fault, part_mismatch
-from .values import mismatch
+from .schema_values import mismatch
+from .screen import constraint_fault
 
 if TYPE_CHECKING:
     from ..runtime.grammar.explain import Explanation
@@ -25,8 +25,9 @@ MAX_BYTES = 200  # of a sample: from half of it on, it takes a short way to its 
 
 
 class Grammar:
-    """One constraint of a gen: to try out, `Grammar(schema=Order).match(text)`; to be given to a
-    gen, `gen(grammar=...)`, which may capture its parts; to be a part of another.
+    """One constraint of a gen: to try out, to give to a gen, to be a part of another.
+
+    `Grammar(schema=Order).match(text)` tries it out; `gen(grammar=...)` may capture its parts.
 
     Exactly one of `schema`, `regex`, `choices`, `lark` and `ebnf` is given; the others are as
     `gen` has them. `parts` are the grammars that a text in EBNF or GBNF names as rules, and one
@@ -99,7 +100,12 @@ class Grammar:
         schema, grammar = self._constraint.schema, self._constraint.grammar
         if reason or schema is not None:
             return reason if schema is None else reason or mismatch(schema, text)
-        return "" if grammar is None else self._asked(lambda: part_mismatch(grammar, text))
+        if grammar is None:
+            return ""
+        # Here, because it needs the runtime, which `import plait` does without.
+        from .captures import part_mismatch
+
+        return self._asked(lambda: part_mismatch(grammar, text))
 
     def sample(self, seed: int = 0, max_bytes: int = MAX_BYTES) -> str:
         """Give a random text, the same for the same seed. Raises: GrammarError."""
@@ -123,7 +129,7 @@ class Grammar:
 
     def _fault(self) -> str:
         fault = constraint_fault(self._constraint)
-        return "" if fault is None else fault[1]
+        return "" if fault is None else fault.reason
 
     def _spec(self) -> GrammarSpec:
         from .lowering import grammar_spec

@@ -1,53 +1,53 @@
-"""The value of a gen with a schema: its JSON read, validated, and made an instance."""
+"""The value of a schema, of a gen or a part: its JSON read, validated, and made an instance."""
 
 from __future__ import annotations
 
 import functools
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
 from ..lang.instances import load
-from ..lang.ops import JsonSchema, SchemaDocument
-from ..lang.words import one_line, spell
+from ..lang.ops import GrammarText, JsonSchema, SchemaDocument
 from .backend import Done
+from .values import Parsed, fault_of
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-_WIDTH = 80  # characters of a bad value that a message shows
 NUM_SCHEMAS = 256  # whose validators are kept
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A value, or what is wrong with it."""
+class Fault:
+    """What is wrong with a constraint: an error's code, and the reason in words."""
 
-    value: object = None
-    fault: Truncated | Invalid | None = None
-
-    def get(self) -> object:
-        """Give the value. Raises: Truncated, Invalid; each time an error of its own."""
-        match self.fault:
-            case None:
-                return self.value
-            case Truncated() | Invalid() as fault:
-                copy = type(fault)(
-                    str(fault),
-                    text=fault.text,
-                    reason=fault.reason,
-                    node=fault.node,
-                    where=fault.where,
-                )
-                raise copy from fault.__cause__
+    code: str
+    reason: str
 
 
-def schema_fault(schema: JsonSchema) -> tuple[str, str] | None:
-    """Say what is wrong with a schema, as code and reason; None if nothing is."""
+def schemas_of(grammar: GrammarText) -> Iterator[tuple[tuple[str, ...], JsonSchema]]:
+    """Give the schemas among a grammar's parts, at every depth, each with its path."""
+    for part in grammar.parts:
+        inner = part.constraint
+        if inner.schema is not None:
+            yield (part.name,), inner.schema
+        elif inner.grammar is not None:
+            for path, schema in schemas_of(inner.grammar):
+                yield (part.name, *path), schema
+
+
+def in_part(path: tuple[str, ...], reason: str) -> str:
+    """Say of which part a reason is."""
+    return f"part {'.'.join(path)}: {reason}"
+
+
+def schema_fault(schema: JsonSchema) -> Fault | None:
+    """Say what is wrong with a schema; None if nothing is."""
     return _checked(schema.source, schema.registry)[1]
 
 
@@ -86,38 +86,6 @@ def part_value(
     return Parsed(fault=fault_of(node, done, reason, cause, is_whole=is_whole, what=what))
 
 
-def fault_of(
-    node: Node,
-    done: Done,
-    reason: str,
-    cause: Exception | None = None,
-    *,
-    is_whole: bool,
-    what: str = "the value",
-) -> Truncated | Invalid:
-    """Say what is wrong with `what` of a gen's output, or what has cut it if it is not whole."""
-    at = "" if node.where is None else f"{node.where}: "
-    shown = done.text if len(done.text) <= _WIDTH else f"{done.text[:_WIDTH]}..."
-    kind: type[Truncated | Invalid]
-    if done.meta.finish_reason == "length" and not is_whole:
-        kind = Truncated
-        num_tokens = done.meta.usage.output_tokens
-        reason = f"cut by max_tokens or the context after {num_tokens} tokens"
-        remedy = "; give it more max_tokens"
-    else:
-        kind, remedy = Invalid, ""
-        if done.meta.stop_reason is not None and not is_whole:
-            reason = f"cut by the stop string {done.meta.stop_reason!r}"
-    branch = f" in branch {node.branch}" if node.branch else ""
-    message = f"{at}{spell(node.op)}{branch}: {what} is {_SAYS[kind]}: {reason}{remedy}: {shown}"
-    fault = kind(one_line(message), text=done.text, reason=reason, node=node.id, where=node.where)
-    fault.__cause__ = cause
-    return fault
-
-
-_SAYS: dict[type[Truncated | Invalid], str] = {Truncated: "not whole", Invalid: "not valid"}
-
-
 def _is_whole(text: str) -> bool:
     """Say whether it is JSON to which nothing can be added."""
     try:
@@ -147,8 +115,8 @@ def _refuse(constant: str) -> NoReturn:
 def mismatch(schema: JsonSchema, text: str) -> str:
     """Say how a value, given as JSON, fails its schema, and where; nothing if it matches."""
     validator, fault = _checked(schema.source, schema.registry)
-    if fault is not None or validator is None:
-        return fault[1] if fault is not None else ""
+    if validator is None:
+        return "" if fault is None else fault.reason
     # As decimals: 0.3 is a multiple of 0.1, which doubles do not know.
     try:
         value = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
@@ -163,8 +131,8 @@ def mismatch(schema: JsonSchema, text: str) -> str:
 @functools.lru_cache(NUM_SCHEMAS)
 def _checked(
     source: str, documents: tuple[SchemaDocument, ...]
-) -> tuple[Validator | None, tuple[str, str] | None]:
-    """Give the validator of a schema, or code and reason of what is wrong with it."""
+) -> tuple[Validator | None, Fault | None]:
+    """Give the validator of a schema, or what is wrong with it."""
     from jsonschema.exceptions import SchemaError
     from jsonschema_specifications import REGISTRY
     from referencing.jsonschema import specification_with
@@ -181,9 +149,9 @@ def _checked(
         return dialect(schema, registry=registry, format_checker=dialect.FORMAT_CHECKER), None
     except SchemaError as error:
         place = "/".join(("#", *map(str, error.absolute_path)))
-        return None, ("bad_grammar", f"{field}: {place}: {error.message}")
+        return None, Fault("bad_grammar", f"{field}: {place}: {error.message}")
     except RecursionError:
-        return None, ("grammar_budget", "grammar too large: the schema is nested too deeply")
+        return None, Fault("grammar_budget", "grammar too large: the schema is nested too deeply")
 
 
 def _exact(source: str) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..interpreter.offline import Grammar
+from ..interpreter.grammar import Grammar
 from ..lang.errors import GrammarError, InvalidArgument, UsageError
 
 EXAMPLE = """examples:
