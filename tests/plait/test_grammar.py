@@ -163,7 +163,7 @@ def test_parts_are_read_from_files(folder: Path, text: str, code: int) -> None:
     ("parts", "message"),
     [
         (["name"], "--part name: pass NAME=FILE"),
-        (["name=words.txt"], "pass --kind"),
+        (["name=words.txt"], "words.txt: a part's file ends in one of .choices.json, .json, "),
         (["name=mood.choices.json", "name=word.regex"], "name is there twice"),
         (["name=nowhere.json"], "No such file"),
     ],
@@ -175,6 +175,11 @@ def test_a_part_that_is_none_is_refused(
     words = [word.replace("=", f"={folder}/") for part in parts for word in ("--part", part)]
     assert main(["grammar", str(folder / "call.ebnf"), *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_part_is_not_read_from_stdin(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grammar", str(folder / "sql.lark"), "--part", "name=-"]) == 2
+    assert "--part name=-: a part is read from a file, not from stdin" in capsys.readouterr().err
 
 
 def test_a_grammar_is_read_from_stdin(
