@@ -54,6 +54,7 @@ bench: .venv/.installed  ## Run the benchmarks of the runtime and check their go
 	$(BIN)/python -m benchmarks.healing --check
 	$(BIN)/python -m benchmarks.startup --check
 	$(BIN)/python -m benchmarks.grammar_cache --check
+	$(BIN)/python -m benchmarks.lark_masks --check
 
 clean:  ## Remove the virtual environment and the caches of the tools
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
