@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench clean
+.PHONY: help demo test test-fast check format bench gpu-check clean
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ bench: .venv/.installed  ## Run the benchmarks of the runtime and check their go
 	$(BIN)/python -m benchmarks.startup --check
 	$(BIN)/python -m benchmarks.grammar_cache --check
 	$(BIN)/python -m benchmarks.lark_masks --check
+
+gpu-check: .venv/.dev  ## Check the GPU's kernels and their speed, on a machine with one
+	@$(BIN)/python -m benchmarks.gpu_check
 
 clean:  ## Remove the virtual environment and the caches of the tools
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

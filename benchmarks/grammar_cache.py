@@ -25,7 +25,7 @@ import numpy as np
 
 from plait.runtime.grammar.compiler import GrammarCompiler
 from plait.runtime.grammar.disk import DiskCache
-from plait.runtime.grammar.kept_vocabulary import open_vocabulary
+from plait.runtime.grammar.disk_vocabulary import open_vocabulary
 from plait.runtime.grammar.spec import CompiledGrammar, GrammarSpec
 from plait.runtime.grammar.vocabulary import Vocabulary
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home

@@ -106,13 +106,15 @@ def local(model: str, **engine: object) -> Backend:
     config = _engine_config(engine)
     from .interpreter.backends.local import LocalBackend
     from .runtime.errors import ModelLoadError
+    from .runtime.grammar.disk import FOLDER
     from .runtime.load.store import Store, default_home
     from .runtime.model.registry import load_model
 
     try:
-        return LocalBackend(load_model(Store(default_home()).resolve(model), config), config)
+        loaded = load_model(Store(default_home()).resolve(model), config)
     except ModelLoadError as error:
         raise ModelError(str(error)) from error
+    return LocalBackend(loaded, config, grammar_folder=default_home() / FOLDER)
 
 
 def connect(endpoint: str, *, keys: str | None = None) -> Backend:

@@ -60,6 +60,8 @@ def serve(
 
 async def _serve(listener: Listener, model: Model, config: EngineConfig) -> None:
     from .interpreter.service import GraphService
+    from .runtime.grammar.disk import FOLDER
+    from .runtime.load.store import default_home
     from .runtime.loop import EngineThread
     from .runtime.serve.worker import Worker
 
@@ -74,7 +76,8 @@ async def _serve(listener: Listener, model: Model, config: EngineConfig) -> None
         deaths.append(error)
         post(lambda: worker.stop(str(error)))
 
-    engine = EngineThread(model, config, on_death=on_death)
+    folder = default_home() / FOLDER
+    engine = EngineThread(model, config, on_death=on_death, grammar_folder=folder)
     try:
         worker = Worker(listener, GraphService(engine, post))
         lifetime.stop_by(worker.stop)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from .config import EngineConfig
 from .errors import RequestError
 from .generation import Room
-from .grammar.spec import GrammarSpec
+from .grammar.spec import CompiledGrammar, GrammarSpec
 from .healing import Border, Speller
 from .model.interface import Model
 from .sequence import Int32, Ints, Request, ScoredText, ScoreRequest, Sequence
@@ -26,31 +26,47 @@ class Gate:
         self._digest = model.digest
         self._speller = Speller(model.tokenizer, limits.logits_width)
 
-    def sequences(self, request: Request | ScoreRequest) -> tuple[Sequence, ...]:
-        """Give the sequences of a request. Raises: RequestError if it can never be served."""
-        namespace = f"{self._digest}/{request.namespace}"
+    def check(self, request: Request | ScoreRequest) -> None:
+        """Raise RequestError if a request can never be served."""
         if isinstance(request, Request):
             self._check(request.prompt, "prompt", num_new=1)
-            tokens, start = Ints(request.prompt), len(request.prompt)
-            is_healing = self.border(request) is not None
-            return (Sequence(request.id, namespace, tokens, start, is_healing=is_healing),)
+            return
         if not request.texts:
             raise RequestError("empty_prompt", f"request {request.id}: no text to score")
         for text in request.texts:
             self._check_scored(text)
+
+    def sequences(
+        self, request: Request | ScoreRequest, border: Border | None
+    ) -> tuple[Sequence, ...]:
+        """Give the sequences of a request that `check` let pass."""
+        namespace = f"{self._digest}/{request.namespace}"
+        if isinstance(request, Request):
+            tokens, start = Ints(request.prompt), len(request.prompt)
+            is_healing = border is not None
+            return (Sequence(request.id, namespace, tokens, start, is_healing=is_healing),)
         return tuple(
             Sequence(request.id, namespace, Ints(t.token_ids), t.score_from, is_scored=True)
             for t in request.texts
         )
 
-    def border(self, request: Request) -> Border | None:
+    def border(self, request: Request | ScoreRequest) -> Border | None:
         """Give the end of the prompt if the output may spell it anew, and there is a use in it."""
-        return self._speller.border(request.prompt) if request.sampling.heal else None
+        if isinstance(request, ScoreRequest) or not request.sampling.heal:
+            return None
+        return self._speller.border(request.prompt)
 
     def constraint(self, request: Request, grammar: GrammarSpec) -> GrammarSpec:
         """Give the request's grammar, before it what the output spells anew."""
         border = self.border(request)
         return grammar if border is None else replace(grammar, prefix=border.data)
+
+    def check_prefix(self, grammar: CompiledGrammar, border: Border | None) -> None:
+        """Raise RequestError unless a grammar was compiled from `constraint`."""
+        expected = b"" if border is None else border.data
+        if grammar.prefix != expected:
+            message = f"the grammar begins with {grammar.prefix!r}, the output with {expected!r}"
+            raise RequestError("internal", f"{message}; compile gate.constraint(request, ...)")
 
     def room(self, request: Request) -> Room:
         """Say how far the output of a request may go."""

@@ -1,9 +1,10 @@
-"""The tokens that a step draws: which rows of its logits, for which outputs."""
+"""What a step's logits are for: which of their rows, for which outputs and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
@@ -11,7 +12,11 @@ from .errors import RequestError, as_request_error
 from .generation import Generation
 from .job import Job
 from .model.interface import Tokenizer
+from .prepare import wanted
 from .sample import SampleRow, sample
+from .scheduler import Chunk, Plan
+
+Prepared: TypeAlias = SampleRow | RequestError  # how a draw is made, or why it cannot be
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,32 @@ class Draw:
     next_row: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The tokens of a chunk to be scored by some rows of the logits."""
+
+    chunk: Chunk
+    rows: slice
+
+
+def shares(plan: Plan, jobs: Mapping[str, Job]) -> tuple[list[Draw], list[Score]]:
+    """Give each chunk its rows of the logits, in the order in which they were asked for."""
+    draws: list[Draw] = []
+    scores: list[Score] = []
+    end = 0
+    for chunk in plan.chunks:
+        start, end = end, end + len(wanted(chunk))
+        job = jobs[chunk.sequence.request_id]
+        if start == end:
+            continue
+        if job.generation is None:
+            scores.append(Score(chunk, slice(start, end)))
+        else:
+            next_row = start + 1 if end - start > 1 else None
+            draws.append(Draw(job, job.generation, start, next_row))
+    return draws, scores
+
+
 class Drawer:
     """Draws tokens of one tokenizer."""
 
@@ -40,25 +71,37 @@ class Drawer:
             if data is None and i not in control_ids
         )
 
-    def draw(self, draws: Sequence[Draw], logits: torch.Tensor) -> list[int | RequestError]:
+    def prepare(self, draws: Sequence[Draw]) -> list[Prepared]:
+        """Say how each draw is made, its mask included; or what is wrong with that output alone.
+
+        No logits are looked at, so a device may still compute them meanwhile.
+        """
+        return [_prepared(draw) for draw in draws]
+
+    def draw(
+        self, draws: Sequence[Draw], rows: Sequence[Prepared], logits: torch.Tensor
+    ) -> list[int | RequestError]:
         """Give a token for each draw, or what is wrong with that output alone."""
-        found: list[int | RequestError | None] = [None] * len(draws)
-        places: list[int] = []
-        rows: list[SampleRow] = []
-        for place, draw in enumerate(draws):
-            try:
-                rows.append(draw.generation.row())
-                places.append(place)
-            except Exception as e:  # a mask over its budget, or a bug in a grammar
-                found[place] = as_request_error(e)
-        drawn = sample(
-            logits[[draws[place].row for place in places]],
-            rows,
-            self._tokenizer.vocab_size,
-            self._tokenizer.eos_token_ids,
-            self._absent_ids,
-            may_overwrite=True,  # indexed by a list: a copy
+        usable = [
+            (draw.row, row)
+            for draw, row in zip(draws, rows, strict=True)
+            if isinstance(row, SampleRow)
+        ]
+        drawn = iter(
+            sample(
+                logits[[number for number, _ in usable]],
+                [row for _, row in usable],
+                self._tokenizer.vocab_size,
+                self._tokenizer.eos_token_ids,
+                self._absent_ids,
+                may_overwrite=True,  # indexed by a list: a copy
+            )
         )
-        for place, result in zip(places, drawn, strict=True):
-            found[place] = result
-        return [result for result in found if result is not None]
+        return [row if isinstance(row, RequestError) else next(drawn) for row in rows]
+
+
+def _prepared(draw: Draw) -> Prepared:
+    try:
+        return draw.generation.row()
+    except Exception as e:  # a mask over its budget, or a bug in a grammar
+        return as_request_error(e)

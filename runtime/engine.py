@@ -13,14 +13,15 @@ from .audit import check_engine
 from .cache.blocks import BlockPool
 from .cache.radix import RadixCache
 from .config import EngineConfig
-from .drawing import Draw, Drawer
+from .drawing import Draw, Drawer, Prepared, shares
 from .errors import InvariantError, RequestError, as_request_error
 from .generation import Generation, Progress
 from .grammar.spec import CompiledGrammar
+from .healing import Border
 from .job import Job
 from .metrics import Counters, EngineStats
 from .model.interface import Model
-from .prepare import to_batch, wanted
+from .prepare import to_batch
 from .sample import gather_logprobs
 from .scheduler import Chunk, Plan, Scheduler
 from .sequence import FinishReason, Output, Request, ScoreRequest
@@ -50,16 +51,26 @@ class Engine:
         return bool(self._jobs or self._outputs)
 
     def add(self, request: Request | ScoreRequest, grammar: CompiledGrammar | None = None) -> None:
-        """Accept a request. Raises: RequestError if it is refused; then it gets no Output."""
+        """Accept a request.
+
+        `grammar` must be compiled from `gate.constraint(request, ...)`: where the output spells
+        the end of the prompt anew, these bytes come first in it.
+
+        Raises: RequestError if it is refused; then it gets no Output.
+        """
         if request.id in self._jobs:
             raise RequestError("duplicate_id", f"request {request.id!r} is still running")
-        sequences = self.gate.sequences(request)
+        self.gate.check(request)
+        border = self.gate.border(request)
         if self._num_queued >= self.config.max_waiting:
             raise RequestError(
                 "queue_full", f"{self._num_queued} requests wait, the queue is full; try again"
             )
-        generation = self._generation(request, grammar)
+        generation = None
+        if isinstance(request, Request):
+            generation = self._generation(request, grammar, border)
         progress = Progress() if generation is None else generation.begin()
+        sequences = self.gate.sequences(request, border)
         job = Job.start(request, sequences, generation, self._clock())
         self._jobs[request.id] = job
         self._num_queued += 1
@@ -146,11 +157,11 @@ class Engine:
         self._num_queued = 0
 
     def _generation(
-        self, request: Request | ScoreRequest, grammar: CompiledGrammar | None
-    ) -> Generation | None:
-        if not isinstance(request, Request):
-            return None
-        room, border = self.gate.room(request), self.gate.border(request)
+        self, request: Request, grammar: CompiledGrammar | None, border: Border | None
+    ) -> Generation:
+        if grammar is not None:
+            self.gate.check_prefix(grammar, border)
+        room = self.gate.room(request)
         return Generation(request, self.model.tokenizer, grammar, room, border)
 
     def _apply_aborts(self) -> None:
@@ -187,25 +198,25 @@ class Engine:
             self._fail(self._jobs[request_id], error, is_kept=False)
 
     def _commit(self, plan: Plan, logits: torch.Tensor) -> None:
-        """Hand each chunk its rows of the logits."""
-        draws: list[Draw] = []
-        row = 0
-        for chunk in plan.chunks:
-            num_rows = len(wanted(chunk))
-            job = self._jobs.get(chunk.sequence.request_id)  # gone if another of its texts failed
-            if job is not None and num_rows:
-                if job.generation is None:
-                    self._score(job, chunk, logits[row : row + num_rows])
-                else:
-                    next_row = row + 1 if num_rows > 1 else None
-                    draws.append(Draw(job, job.generation, row, next_row))
-            row += num_rows
-        while draws:
-            draws = self._draw(draws, logits)
+        """Hand each chunk its rows of the logits.
 
-    def _score(self, job: Job, chunk: Chunk, logits: torch.Tensor) -> None:
+        The masks come first: on a device `run` only launches the pass, and it is who looks at
+        the logits that waits for it.
+        """
+        draws, scores = shares(plan, self._jobs)
+        rows = self._drawer.prepare(draws)
+        for score in scores:
+            self._score(score.chunk, logits[score.rows])
+        while draws:
+            draws = self._draw(draws, rows, logits)
+            rows = self._drawer.prepare(draws)
+
+    def _score(self, chunk: Chunk, logits: torch.Tensor) -> None:
         """Note the log-probabilities of one text; give the answer once all texts are done."""
         sequence = chunk.sequence
+        job = self._jobs.get(sequence.request_id)
+        if job is None:  # another of its texts failed
+            return
         targets = sequence.tokens.view[sequence.num_reusable + 1 : chunk.end + 1].tolist()
         try:
             found = gather_logprobs(logits, targets, self.model.tokenizer.vocab_size)
@@ -220,10 +231,10 @@ class Engine:
         if not job.num_open:
             self._end(job, "", "stop")
 
-    def _draw(self, draws: list[Draw], logits: torch.Tensor) -> list[Draw]:
+    def _draw(self, draws: list[Draw], rows: list[Prepared], logits: torch.Tensor) -> list[Draw]:
         """Draw a token for each output; give the draws that this step still can make."""
         again: list[Draw] = []
-        for draw, result in zip(draws, self._drawer.draw(draws, logits), strict=True):
+        for draw, result in zip(draws, self._drawer.draw(draws, rows, logits), strict=True):
             if isinstance(result, RequestError):
                 self._fail(draw.job, result)
             elif self._advance(draw, result) and draw.next_row is not None:
@@ -231,7 +242,7 @@ class Engine:
         return again
 
     def _advance(self, draw: Draw, token_id: int) -> bool:
-        """Let an output take a token; True if it was the last one of the prompt, and is there."""
+        """Let an output take a token; True if the next one can be drawn in this step."""
         job = draw.job
         if job.answered_s is None:
             job.answered_s = self._clock()

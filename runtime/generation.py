@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .errors import RequestError
+from .grammar.bits import mask_len
 from .grammar.spec import CompiledGrammar, GrammarMatcher
 from .healing import Border
 from .model.interface import Tokenizer
@@ -77,7 +78,7 @@ class Generation:
         self._room = room
         self._border = border
         self._num_taken_back = 0  # tokens of the prompt
-        self._mask_words = -(-room.logits_width // 32)
+        self._mask_len = mask_len(room.logits_width)
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -93,7 +94,7 @@ class Generation:
         """Say how the next token is to be drawn."""
         mask = None
         if self._matcher is not None:
-            mask = np.zeros(self._mask_words, np.int32)
+            mask = np.zeros(self._mask_len, np.int32)
             forced = self._forced(self._matcher)
             if forced is None:
                 self._matcher.fill_bitmask(mask)

@@ -16,7 +16,9 @@ from operator import itemgetter
 
 import numpy as np
 
+from .grammar.bits import pack_ids
 from .grammar.spec import Bitmask
+from .grammar.vocabulary import text_tokens
 from .model.interface import Tokenizer
 from .sequence import Int32
 
@@ -26,7 +28,8 @@ MAX_MASKS = 256  # that are kept; each is as wide as the vocabulary in bits
 class Speller:
     """Knows which tokens can spell given bytes, and go on beyond them. One thread at a time.
 
-    Its table is made when it is first asked: once for a vocabulary, 50 ms for 49,152 tokens.
+    Its table is made when it is first asked: once for a vocabulary, 50 ms for
+    49,152 tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, width: int) -> None:
@@ -67,7 +70,7 @@ class Speller:
             for length in range(1, len(rest)):
                 if self._can_spell(rest[length:]):
                     ids.append(self._ids[slice(*self._exactly(rest[:length]))])
-            found = self._masks[rest] = self._pack(np.concatenate(ids))
+            found = self._masks[rest] = pack_ids(np.concatenate(ids), self._width)
             if len(self._masks) > MAX_MASKS:
                 self._masks.popitem(last=False)
         self._masks.move_to_end(rest)
@@ -106,16 +109,10 @@ class Speller:
     def _make_table(self) -> None:
         if self._data:
             return
-        known, eos_ids = self._tokenizer.token_bytes[: self._width], self._tokenizer.eos_token_ids
-        usable = [(i, data) for i, data in enumerate(known) if data and i not in eos_ids]
-        usable.sort(key=itemgetter(1))
+        known, eos_ids = self._tokenizer.token_bytes, self._tokenizer.eos_token_ids
+        usable = sorted(text_tokens(known, eos_ids, self._width).items(), key=itemgetter(1))
         self._data = [data for _, data in usable]
         self._ids = np.array([i for i, _ in usable], np.int32)
-
-    def _pack(self, ids: Int32) -> Bitmask:
-        bits = np.zeros(-(-self._width // 32) * 32, np.bool_)
-        bits[ids] = True
-        return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)
 
 
 class Border:

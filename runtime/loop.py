@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from .compiling import CompilerThread, Grammars
@@ -14,16 +16,15 @@ from .engine import Engine
 from .errors import EngineDied, RequestError, as_request_error
 from .grammar.compiler import GrammarCompiler
 from .grammar.disk import DiskCache
-from .grammar.kept_vocabulary import open_vocabulary
+from .grammar.disk_vocabulary import open_vocabulary
 from .grammar.spec import CompiledGrammar, GrammarSpec
 from .grammar.vocabulary import Vocabulary
-from .load.store import default_home
 from .metrics import EngineStats
 from .model.interface import Model
 from .sequence import Output, Request, ScoreRequest
 
 Sink: TypeAlias = Callable[[Output], None]
-CLOSE_S = 0.9  # how long `close` waits for the step in progress
+CLOSE_S = 0.9  # how long `close` waits for the step in progress, and for the disk
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class EngineThread:
     Each submitted request gets exactly one terminal Output, whatever happens. Grammars
     compile on another thread; a request that waits for its own holds up nobody. `on_death`
     is called on the engine's thread if a bug of ours ends that, after each request got its end.
+    In `grammar_folder` what grammars cost most is kept for later processes, if the
+    configuration says so; without one it is not.
     """
 
     def __init__(
@@ -46,11 +49,15 @@ class EngineThread:
         config: EngineConfig,
         grammars: Grammars | None = None,
         on_death: Callable[[EngineDied], None] | None = None,
+        grammar_folder: Path | None = None,
     ) -> None:
         self.model = model
         self._engine = Engine(model, config)
         self._max_waiting = config.max_waiting
-        self._compiler = CompilerThread(lambda: grammars or _default_grammars(model, config))
+        self._disk: DiskCache | None = None
+        if grammar_folder is not None and config.is_grammar_cache_on_disk:
+            self._disk = DiskCache(grammar_folder)
+        self._compiler = CompilerThread(lambda: grammars or self._start_grammars(config))
         self._wake = threading.Condition()
         self._commands: deque[_Command] = deque()
         self._is_closing = False
@@ -86,13 +93,19 @@ class EngineThread:
         return self._num_faults
 
     def close(self) -> None:
-        """Cancel what is live, and stop. Returns within a second. Idempotent."""
+        """Cancel what is live, write what is to be kept, and stop. Idempotent.
+
+        Returns within a second: a step, or writing, that takes longer is left alone.
+        """
+        end_s = time.monotonic() + CLOSE_S
         with self._wake:
             self._is_closing = True
             self._wake.notify()
         self._compiler.close()
         if threading.current_thread() is not self._thread:
             self._thread.join(CLOSE_S)
+        if self._disk is not None:
+            self._disk.flush(max(0.0, end_s - time.monotonic()))
 
     def _post(self, command: _Command) -> bool:
         """Hand a command to the loop; False if it is closing."""
@@ -158,7 +171,7 @@ class EngineThread:
             if isinstance(request, ScoreRequest) or request.grammar is None:
                 self._engine.add(request)
             else:
-                self._engine.gate.sequences(request)  # refuse before compiling for nothing
+                self._engine.gate.check(request)  # refuse before compiling for nothing
                 self._compile(request, request.grammar)
         except Exception as e:
             self._give(sink, _refusal(request.id, as_request_error(e)))
@@ -176,11 +189,11 @@ class EngineThread:
             )
 
     def _compile(self, request: Request, grammar: GrammarSpec) -> None:
-        self._compiling[request.id] = request
         self._compiler.submit(
             self._engine.gate.constraint(request, grammar),
             lambda result: self._post(lambda: self._compiled(request, result)),
         )
+        self._compiling[request.id] = request  # last: what is above may raise
 
     def _compiled(self, request: Request, result: CompiledGrammar | RequestError) -> None:
         if self._compiling.get(request.id) is not request:
@@ -214,21 +227,20 @@ class EngineThread:
         except Exception:
             _log.exception("the sink of request %r raised", output.request_id)
 
+    def _start_grammars(self, config: EngineConfig) -> Grammars:
+        """Make the compiler for the model's vocabulary; on the compiler's thread."""
+        tokenizer, width = self.model.tokenizer, self.model.runner.limits.logits_width
+        tokens, eos_ids, folder = tokenizer.token_bytes, tokenizer.eos_token_ids, None
+        if self._disk is None:
+            vocabulary = Vocabulary(tokens, eos_ids, width)
+        else:
+            vocabulary, folder = open_vocabulary(tokens, eos_ids, width, self._disk)
+        limits = (config.grammar_timeout_s, config.grammar_max_states)
+        return GrammarCompiler(vocabulary, *limits, folder)
+
     def _end_all(self) -> None:
         self._deliver([_refusal(i, self._end) for i in list(self._sinks)])
         self._compiling.clear()
-
-
-def _default_grammars(model: Model, config: EngineConfig) -> Grammars:
-    tokenizer, width = model.tokenizer, model.runner.limits.logits_width
-    tokens, eos_ids, folder = tokenizer.token_bytes, tokenizer.eos_token_ids, None
-    if config.is_grammar_cache_on_disk:
-        disk = DiskCache(default_home() / "grammars")
-        vocabulary, folder = open_vocabulary(tokens, eos_ids, width, disk)
-    else:
-        vocabulary = Vocabulary(tokens, eos_ids, width)
-    limits = (config.grammar_timeout_s, config.grammar_max_states)
-    return GrammarCompiler(vocabulary, *limits, folder)
 
 
 def _refusal(request_id: str, error: RequestError) -> Output:

@@ -20,10 +20,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..kernels.device import uses_triton
 from ..kernels.mask import apply_bitmask
 from .errors import RequestError
+from .grammar.bits import mask_len
 from .grammar.spec import Bitmask
-from .sequence import Int64, SamplingParams
+from .sample_gpu import draw_rows
+from .sequence import Int32, Int64, SamplingParams
 
 GREEDY_BELOW = 1e-5  # a temperature under this is greedy: dividing by it would overflow
 EVEN_ABOVE = 1e30  # a temperature over this makes all even; more does not fit float32
@@ -97,6 +100,10 @@ def sample(
     peaks: list[float] = best.tolist()
     favourites: list[int] = best_ids.tolist()
     drawn = [_look(rows[i], ids, peaks[i], favourites[i]) for i in range(len(rows))]
+    rest = [i for i, token in enumerate(drawn) if token is None]
+    if rest and uses_triton(logits):
+        for i, token in zip(rest, _draw_together(usable, rows, rest, ids), strict=True):
+            drawn[i] = token
     masked = [i for i, row in enumerate(rows) if drawn[i] is None and _is_wide(row)]
     if masked:
         usable = usable.to(torch.float32, copy=not may_overwrite)
@@ -165,7 +172,7 @@ def _is_wide(row: SampleRow) -> bool:
 
 def _mask(logits: torch.Tensor, rows: Sequence[SampleRow], chosen: list[int]) -> None:
     """Set what the masks of the chosen rows refuse, or lack, to -inf, in place."""
-    bitmask = np.zeros((len(chosen), -(-logits.shape[1] // 32)), np.int32)
+    bitmask = np.zeros((len(chosen), mask_len(logits.shape[1])), np.int32)
     for words, i in zip(bitmask, chosen, strict=True):
         mask = rows[i].mask
         if mask is not None:
@@ -173,6 +180,36 @@ def _mask(logits: torch.Tensor, rows: Sequence[SampleRow], chosen: list[int]) ->
     device = logits.device
     row_ids = torch.tensor(chosen, device=device)
     apply_bitmask(logits, torch.from_numpy(bitmask).to(device), row_ids)
+
+
+def _draw_together(
+    logits: torch.Tensor, rows: Sequence[SampleRow], chosen: list[int], ids: _Vocabulary
+) -> list[int | RequestError]:
+    """Draw the chosen rows on the device of the logits."""
+    bitmask: Int32 = np.zeros((len(chosen), -(-ids.size // 32)), np.int32)
+    for words, i in zip(bitmask, chosen, strict=True):
+        mask = rows[i].mask
+        allowed = np.zeros(32 * len(words), np.bool_)
+        allowed[: ids.size] = True if mask is None else _unpack(mask, ids.size)
+        allowed[ids.banned(rows[i])] = False
+        words[:] = np.packbits(allowed, bitorder="little").view("<i4")
+    wanted = torch.tensor(chosen, device=logits.device)
+    found = draw_rows(
+        logits.index_select(0, wanted).float(),
+        bitmask,
+        [rows[i].params for i in chosen],
+        [uniform(rows[i].seed, rows[i].position) for i in chosen],
+        GREEDY_BELOW,
+        EVEN_ABOVE,
+    )
+    return [
+        token if token >= 0 else _dead_end(rows[i]) for i, token in zip(chosen, found, strict=True)
+    ]
+
+
+def _dead_end(row: SampleRow) -> RequestError:
+    message = f"no token may follow at step {row.position}: the grammar (or min_tokens) forbids"
+    return RequestError("grammar_dead_end", f"{message} every token the model can give")
 
 
 def _draw_row(logits: torch.Tensor, row: SampleRow, ids: _Vocabulary) -> int | RequestError:
@@ -185,8 +222,7 @@ def _draw_row(logits: torch.Tensor, row: SampleRow, ids: _Vocabulary) -> int | R
         allowed = ids.candidates(row)
         kept = values if allowed is None else values[allowed]
     if not len(kept) or kept.max() == -np.inf:
-        message = f"no token may follow at step {row.position}: the grammar (or min_tokens) forbids"
-        return RequestError("grammar_dead_end", f"{message} every token the model can give")
+        return _dead_end(row)
     index = int(kept.argmax()) if _is_greedy(row) else _draw(kept, row)
     return index if allowed is None else int(allowed[index])
 

@@ -15,21 +15,31 @@ from dataclasses import dataclass, field
 class Detokenizer:
     """Decodes tokens' bytes as UTF-8, holding back a character that is not whole yet.
 
-    All that it gives, laid end to end, equals `bytes.decode("utf-8", "replace")` of the
-    whole. Ids without bytes (control tokens) and ids out of range add nothing.
+    All that it gives, laid end to end, equals `bytes.decode("utf-8", "replace")` of all bytes
+    but those that `skip` left out. Ids without bytes (control tokens) and ids out of range
+    add nothing.
     """
 
     def __init__(self, token_bytes: Sequence[bytes | None]) -> None:
         self._token_bytes = token_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.num_skipping = 0  # bytes to come that are no text of this output
+        self._num_skipping = 0
+
+    def skip(self, num_bytes: int) -> None:
+        """Leave the next bytes out: the tokens to come spell text that is not the output's."""
+        self._num_skipping = num_bytes
+
+    @property
+    def num_skipping(self) -> int:
+        """Bytes still to come that are left out."""
+        return self._num_skipping
 
     def push(self, token_id: int) -> str:
         """Give the characters that `token_id` makes whole; invalid bytes become U+FFFD."""
         in_range = 0 <= token_id < len(self._token_bytes)
         data = (self._token_bytes[token_id] if in_range else None) or b""
-        skipped = min(self.num_skipping, len(data))
-        self.num_skipping -= skipped
+        skipped = min(self._num_skipping, len(data))
+        self._num_skipping -= skipped
         return self._decoder.decode(data[skipped:])
 
     @property
@@ -123,10 +133,10 @@ def _advance(node: _Node, char: str) -> _Node:
 class TextStream:
     """The text of one output: detokenised, cut before the first stop string.
 
-    After the end, `detokenise(first num_kept tokens) + tail` is the whole text: what
-    follows an output can go on from the kept tokens without tokenising them again. A
-    token is kept only if it ends with a character, or is the last of an unstopped output;
-    and none is kept before all bytes are spelled that `skip` leaves out of the text.
+    After the end, what the first `num_kept` tokens spell, but for the bytes that `skip`
+    leaves out, and `tail` are the whole text: what follows an output can go on from the kept
+    tokens without tokenising them again. A token is kept only if it ends with a character, or
+    is the last of an unstopped output; none is kept before all that is skipped is spelled.
     """
 
     def __init__(self, token_bytes: Sequence[bytes | None], stops: Sequence[str] = ()) -> None:
@@ -167,7 +177,7 @@ class TextStream:
 
     def skip(self, num_bytes: int) -> None:
         """Leave the next bytes out: the tokens to come spell text that is not the output's."""
-        self._detokenizer.num_skipping = num_bytes
+        self._detokenizer.skip(num_bytes)
 
     def push(self, token_id: int) -> str:
         """Take the next token; give the text that is now safe to show."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ...lang.errors import BackendDied, BackendUnavailable
 from ...lang.graph import Node
@@ -24,16 +25,23 @@ class LocalBackend:
     """Runs programs on a model in this process: an engine's thread and an executor's.
 
     Both are daemons, so a forgotten `close` does not keep the process alive. `engine` is one
-    to take over in place of a new one.
+    to take over in place of a new one. `grammar_folder` is where grammars are kept for later
+    processes; see EngineThread.
     """
 
     def __init__(
-        self, model: Model, config: EngineConfig, engine: EngineThread | None = None
+        self,
+        model: Model,
+        config: EngineConfig,
+        engine: EngineThread | None = None,
+        grammar_folder: Path | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._sessions: set[_LocalSession] = set()  # open ones
         self._is_closed = False
-        self._engine = engine or EngineThread(model, config, on_death=self._on_death)
+        self._engine = engine or EngineThread(
+            model, config, on_death=self._on_death, grammar_folder=grammar_folder
+        )
         self._mailbox = Mailbox("plait-executor", self._on_fault)
         self._executor = Executor(self._engine, self._mailbox.post)
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from .. import device
 from . import cpu, reference
+from .quantized import QuantizedFormat, QuantizedLinear, from_blocks
 from .weights import Linear
 
-__all__ = ["Linear", "linear", "prepare"]
+__all__ = [
+    "Linear",
+    "QuantizedFormat",
+    "QuantizedLinear",
+    "from_blocks",
+    "linear",
+    "prepare",
+    "quantized_linear",
+]
 
 
 def prepare(weight: Tensor, bias: Tensor | None = None) -> Linear:
@@ -22,3 +32,12 @@ def linear(x: Tensor, layer: Linear) -> Tensor:
     if layer.is_packed:
         return cpu.linear(x, layer.weight, layer.bias)
     return reference.linear(x, layer.weight, layer.bias)
+
+
+def quantized_linear(x: Tensor, layer: QuantizedLinear) -> Tensor:
+    """Multiply `x` [T, in] by the weight transposed, and add the bias; [T, out]."""
+    if device.uses_triton(x):
+        from . import triton
+
+        return triton.quantized_linear(x, layer)
+    return reference.quantized_linear(x, layer)

@@ -5,6 +5,7 @@ With TRITON_INTERPRET=1 in the environment before the import it runs on the CPU,
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -27,9 +28,9 @@ def apply_bitmask(logits: Tensor, bitmask: Tensor, rows: Tensor) -> None:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _refuse(
-    logits: Tensor,
-    bitmask: Tensor,
-    rows: Tensor,
+    logits: torch.Tensor,
+    bitmask: torch.Tensor,
+    rows: torch.Tensor,
     width: int,
     logits_stride: int,
     bitmask_stride: int,

@@ -15,3 +15,19 @@ def apply_rope(x: Tensor, positions: Tensor, inv_freq: Tensor) -> Tensor:
     cos, sin = angles.cos().to(x.dtype)[:, None], angles.sin().to(x.dtype)[:, None]
     first, second = x.chunk(2, dim=-1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+def rope_and_store(
+    qkv: Tensor,  # [T, H + 2 * KVH, D]
+    positions: Tensor,  # [T]
+    inv_freq: Tensor,  # [D / 2]
+    k_cache: Tensor,  # [num_blocks, block_size, KVH, D]
+    v_cache: Tensor,  # [num_blocks, block_size, KVH, D]
+    slot_mapping: Tensor,  # [T]
+) -> Tensor:
+    """Turn q and k, store k and v at their slots, and give q; [T, H, D]."""
+    kv_heads = k_cache.shape[2]
+    turned = apply_rope(qkv[:, :-kv_heads], positions, inv_freq)
+    for cache, rows in ((k_cache, turned[:, -kv_heads:]), (v_cache, qkv[:, -kv_heads:])):
+        cache.view(-1, *cache.shape[2:])[slot_mapping.long()] = rows
+    return turned[:, :-kv_heads]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 
 from ..errors import RequestError
 from .budget import Budget
-from .compose import build
+from .compose import build, is_text
 from .disk import DiskFolder
 from .matcher import PooledGrammar
+from .node import Node
 from .pool import Pool
-from .spec import CompiledGrammar, GrammarSpec
+from .spec import GrammarSpec
 from .texts import build_choices
 from .vocabulary import Vocabulary
 
@@ -46,9 +48,9 @@ class GrammarCompiler:
         self._max_states = max_states
         self._lock = threading.Lock()
         self._pool = Pool(vocabulary, folder)
-        self._known: OrderedDict[GrammarSpec, Future[CompiledGrammar]] = OrderedDict()
+        self._known: OrderedDict[GrammarSpec, Future[PooledGrammar]] = OrderedDict()
 
-    def compile(self, spec: GrammarSpec) -> CompiledGrammar:
+    def compile(self, spec: GrammarSpec) -> PooledGrammar:
         """Give the grammar of `spec`, with the mask of its beginning computed.
 
         Raises: RequestError: bad_grammar with field, place and reason; grammar_budget
@@ -68,7 +70,7 @@ class GrammarCompiler:
             raise RequestError(error.code, str(error))  # a new one: the kept one has no caller
         return future.result()
 
-    def _run(self, spec: GrammarSpec, future: Future[CompiledGrammar]) -> None:
+    def _run(self, spec: GrammarSpec, future: Future[PooledGrammar]) -> None:
         try:
             future.set_result(self._compile(spec))
         except BaseException as e:  # who waits for it must hear of it, whatever it was
@@ -76,43 +78,42 @@ class GrammarCompiler:
         with self._lock:
             self._evict()
 
-    def _compile(self, spec: GrammarSpec) -> CompiledGrammar:
+    def _compile(self, spec: GrammarSpec) -> PooledGrammar:
         if spec.prefix:
             return self._compile_prefixed(spec)
         if _source_len(spec) > MAX_SOURCE_LEN:
             message = f"{spec.kind}: longer than {MAX_SOURCE_LEN} characters"
             raise RequestError("grammar_budget", f"grammar too large: {message}")
-        budget = Budget(self._timeout_s, self._max_states)
         with self._lock:
             pool = self._pool
+        return self._make(pool, lambda: _node(spec, pool))
+
+    def _compile_prefixed(self, spec: GrammarSpec) -> PooledGrammar:
+        """Put the prefix before the grammar without one, which is compiled at most once."""
+        grammar = self.compile(replace(spec, prefix=b""))
+        pool = grammar.pool
+
+        def node() -> Node:
+            prefix = pool.nodes.terminal(pool.locals.literal(spec.prefix))
+            return pool.nodes.sequence(prefix, grammar.node)
+
+        return self._make(pool, node, spec.prefix)
+
+    def _make(
+        self, pool: Pool, make_node: Callable[[], Node], prefix: bytes = b""
+    ) -> PooledGrammar:
+        """Make the grammar of a node, which is made within the budget of one compilation."""
+        budget = Budget(self._timeout_s, self._max_states)
         with pool.using(budget, gives_way=True):
             num_before = pool.size
-            node = build(spec, pool)
-            if spec.stops:
-                stops = build_choices(spec.stops, pool, "stop")
-                node = pool.nodes.sequence(node, pool.nodes.times(stops, 0, 1))
+            node = make_node()
             start = pool.pushdown.closure(pool.pushdown.push(node, None))
             if not start.configs and not start.is_accepting:
                 message = "no text matches the constraint, or no token spells one"
                 raise RequestError("bad_grammar", message)
             pool.mask(start, budget)
             size_bytes = PART_BYTES * (pool.size - num_before)
-        return PooledGrammar(pool, start, size_bytes, node)
-
-    def _compile_prefixed(self, spec: GrammarSpec) -> CompiledGrammar:
-        """Put the prefix before the grammar without one, which is compiled at most once."""
-        grammar = self.compile(replace(spec, prefix=b""))
-        assert isinstance(grammar, PooledGrammar)
-        assert grammar.node is not None
-        pool, budget = grammar.pool, Budget(self._timeout_s, self._max_states)
-        with pool.using(budget, gives_way=True):
-            num_before = pool.size
-            prefix = pool.nodes.terminal(pool.locals.literal(spec.prefix))
-            node = pool.nodes.sequence(prefix, grammar.node)
-            start = pool.pushdown.closure(pool.pushdown.push(node, None))
-            pool.mask(start, budget)
-            size_bytes = PART_BYTES * (pool.size - num_before)
-        return PooledGrammar(pool, start, size_bytes, node)
+        return PooledGrammar(pool, start, size_bytes, node, prefix)
 
     def _renew_pool(self) -> None:
         """Begin a fresh pool if this one grew too large; grammars in use keep theirs."""
@@ -131,14 +132,19 @@ class GrammarCompiler:
             total -= size
 
 
-def _size(future: Future[CompiledGrammar]) -> int:
+def _node(spec: GrammarSpec, pool: Pool) -> Node:
+    """Make the node of a constraint and its stop strings."""
+    node = build(spec, pool)
+    if not spec.stops:
+        return node
+    stops = build_choices(spec.stops, pool, "stop")
+    return pool.nodes.sequence(node, pool.nodes.times(stops, 0, 1))
+
+
+def _size(future: Future[PooledGrammar]) -> int:
     return 0 if future.exception() is not None else future.result().size_bytes
 
 
 def _source_len(spec: GrammarSpec) -> int:
-    own = sum(len(text) for text in spec.source if _is_text(text))
+    own = sum(len(text) for text in spec.source if is_text(text))
     return own + sum(_source_len(part) for _, part in spec.parts)
-
-
-def _is_text(source: object) -> bool:
-    return isinstance(source, str)

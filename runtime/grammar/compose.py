@@ -6,7 +6,7 @@ from ..errors import RequestError
 from .ebnf import build_ebnf
 from .lark_parser import build_lark
 from .mark import Marker
-from .node import Inner, Node
+from .node import Node, PartNode
 from .pool import Pool
 from .schema.build import build_schema
 from .spec import GrammarSpec
@@ -17,6 +17,8 @@ MAX_DEPTH = 32  # of parts in parts
 
 def build(spec: GrammarSpec, pool: Pool, marker: Marker | None = None) -> Node:
     """Make the node of what `spec` asks for; `marker` marks parts, and more by name.
+
+    Without one nothing is marked.
 
     Raises: RequestError: bad_grammar naming the part, with place and reason; grammar_budget.
     """
@@ -40,12 +42,12 @@ def _build(spec: GrammarSpec, pool: Pool, marker: Marker, depth: int) -> Node:
             return build_schema(_text(spec), pool, spec.schema_options)
         case "lark" | "ebnf":
             source = _text(spec)
-            parts = {n: _inner(n, part, pool, marker, depth) for n, part in spec.parts}
-            compose = build_lark if spec.kind == "lark" else build_ebnf
-            return compose(source, pool, parts=parts, marker=marker)
+            parts = {n: _part(n, part, pool, marker, depth) for n, part in spec.parts}
+            build_text = build_lark if spec.kind == "lark" else build_ebnf
+            return build_text(source, pool, parts=parts, marker=marker)
 
 
-def _inner(name: str, spec: GrammarSpec, pool: Pool, marker: Marker, depth: int) -> Inner:
+def _part(name: str, spec: GrammarSpec, pool: Pool, marker: Marker, depth: int) -> PartNode:
     if depth >= MAX_DEPTH:
         message = f"grammar too large: more than {MAX_DEPTH} grammars inside each other"
         raise RequestError("grammar_budget", message)
@@ -58,15 +60,16 @@ def _inner(name: str, spec: GrammarSpec, pool: Pool, marker: Marker, depth: int)
     if not start.configs and not start.is_accepting:
         message = f"part {name}: no text matches it, or no token spells one"
         raise RequestError("bad_grammar", message)
-    return Inner(name, node, start.is_accepting)
+    return PartNode(name, node, start.is_accepting)
 
 
 def _text(spec: GrammarSpec) -> str:
-    if len(spec.source) != 1 or not _is_text(spec.source[0]):
+    if len(spec.source) != 1 or not is_text(spec.source[0]):
         message = f"{spec.kind} must be one text, not {spec.source!r}"
         raise RequestError("bad_grammar", message)
     return spec.source[0]
 
 
-def _is_text(source: object) -> bool:
+def is_text(source: object) -> bool:
+    """Say whether a source is a text, as its type claims: it may have come from anywhere."""
     return isinstance(source, str)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+FOLDER = "grammars"  # in the home of whoever runs plait
 MAX_BYTES = 256 << 20  # of all entries under the folder, for all tokenizers together
 SWEEP_SHARE = 1 / 16  # of them, that a process writes before it looks at what others wrote
 KEPT_SHARE = 7 / 8  # of them, once the oldest were dropped
@@ -49,7 +50,8 @@ class DiskCache:
 
     An entry is one file, renamed into place whole; it begins with a checksum of its name and
     content, so a damaged one is a miss. Whatever the disk refuses is a miss too; the first time
-    that it refuses a write, writing ends for this process, with one warning.
+    that it refuses a write, writing ends for this process, with one warning. What is not
+    written when the process ends is lost: who closes flushes, with a bound.
     """
 
     def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -92,13 +94,13 @@ class DiskCache:
             if self._thread is None:
                 self._start_thread()
 
-    def flush(self) -> None:
-        """Wait until all that was put is written, or refused."""
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until all that was put is written, or refused; at most `timeout_s`."""
         with self._lock:
             thread = self._thread
         if thread is not None:
             self._hurry.set()
-            thread.join()
+            thread.join(timeout_s)
 
     def _start_thread(self) -> None:
         thread = threading.Thread(target=self._write_all, name="plait-grammar-disk", daemon=True)
@@ -173,15 +175,10 @@ class DiskCache:
 
     def _entries(self) -> Iterator[tuple[float, int, str]]:
         """Give when each was used last, its size and its path; drop what was never finished."""
-        now_s = time.time()
+        stale_s = time.time() - STALE_S
         for folder in self._folders():
             with contextlib.suppress(OSError), os.scandir(folder) as files:
-                for file in files:
-                    found = file.stat(follow_symlinks=False)
-                    if file.name.endswith(_PART) and now_s - found.st_mtime > STALE_S:
-                        os.unlink(file.path)
-                    else:
-                        yield found.st_mtime, _size_on_disk(found.st_size), file.path
+                yield from filter(None, (_entry(file, stale_s) for file in files))
 
     def _folders(self) -> list[str]:
         try:
@@ -189,6 +186,15 @@ class DiskCache:
                 return [one.path for one in found if one.is_dir(follow_symlinks=False)]
         except FileNotFoundError:  # the first entry of all
             return []
+
+
+def _entry(file: os.DirEntry[str], stale_s: float) -> tuple[float, int, str] | None:
+    """Give one of the entries; drop a file that was begun before `stale_s` and never finished."""
+    found = file.stat(follow_symlinks=False)
+    if file.name.endswith(_PART) and found.st_mtime < stale_s:
+        os.unlink(file.path)
+        return None
+    return found.st_mtime, _size_on_disk(found.st_size), file.path
 
 
 def _check(name: str, content: bytes | memoryview) -> bytes:

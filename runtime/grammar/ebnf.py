@@ -1,6 +1,6 @@
 """EBNF grammars as nodes; left recursion is turned around.
 
-A rule that begins with itself (also through others, and behind parts that may be empty)
+A rule that begins with itself (also through others, and behind symbols that may be empty)
 is read from its left corner: first what does not begin with the rule, then, again and
 again, what may follow a text of a rule that begins with it.
 After: Rosenkrantz and Lewis 1970.
@@ -9,7 +9,6 @@ After: Rosenkrantz and Lewis 1970.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeAlias
 
 from ..errors import RequestError
@@ -18,23 +17,16 @@ from .ebnf_reader import read
 from .ebnf_rules import Call, Count, Rules, Symbol, Symbols, components, fixpoint, make_rules
 from .language import Language
 from .mark import Marker
-from .node import Inner, Node, Row, Rule, Terminal
+from .node import Node, PartNode, Row, Rule, Terminal
 from .pool import Pool
 
-NO_PARTS: Mapping[str, Inner] = MappingProxyType({})
 MAX_UNROLLED = 500  # rules made of repeats that left recursion goes through
 
 # A symbol that takes text, what follows it in its option, and what before it takes none.
 Solid: TypeAlias = tuple[Symbol, Symbols, Symbols]
 
 
-def build_ebnf(
-    source: str,
-    pool: Pool,
-    *,
-    parts: Mapping[str, Inner] = NO_PARTS,
-    marker: Marker | None = None,
-) -> Node:
+def build_ebnf(source: str, pool: Pool, *, parts: Mapping[str, PartNode], marker: Marker) -> Node:
     """Make the node of the texts of a grammar's rule `root`, or of its first rule.
 
     `parts` are the grammars that its rules name.
@@ -42,7 +34,6 @@ def build_ebnf(
     Raises: RequestError: bad_grammar with line and column, or naming the rule;
     grammar_budget if it is nested too deeply.
     """
-    marker = marker or Marker(pool.nodes, None)
     try:
         named = read(source, parts)
         rules = make_rules(named, pool.languages, parts, marker)
@@ -130,7 +121,7 @@ class _Builder:
 
     def _empty_row(self, symbols: Symbols) -> Row:
         """Give the marks of symbols that take no text here."""
-        names = (s.name for s in symbols if isinstance(s, Call | Inner))
+        names = (s.name for s in symbols if isinstance(s, Call | PartNode))
         return tuple(mark for name in names for mark in self._marker.around(name))
 
     def _row(self, symbols: Symbols) -> Row:
@@ -149,7 +140,7 @@ class _Builder:
             case Count(item, low, high):
                 node = self._node(item)
                 return None if node is None else self._pool.nodes.times(node, low, high)
-            case Inner(name, node):
+            case PartNode(name, node):
                 return self._sequence(self._marker.around(name, node))
 
     def _solid(self, symbol: Symbol) -> Node:
@@ -166,16 +157,16 @@ class _Builder:
                 most = None if high is None else high - 1
                 least = 0 if self._is_nullable(item, self._nullable) else max(low - 1, 0)
                 return self._sequence((self._solid(item), *self._row((Count(item, least, most),))))
-            case Inner(name):
-                return self._sequence(self._marker.around(name, self._solid_inner(symbol)))
+            case PartNode(name):
+                return self._sequence(self._marker.around(name, self._solid_part(symbol)))
 
-    def _solid_inner(self, inner: Inner) -> Node:
-        node = inner.node
-        if not inner.is_nullable:
+    def _solid_part(self, part: PartNode) -> Node:
+        node = part.node
+        if not part.is_nullable:
             return node
         if isinstance(node, Terminal) and node.start.language is not None:
             return self._solid(node.start.language)
-        message = f"part {inner.name}: it may be empty where a rule could begin with itself"
+        message = f"part {part.name}: it may be empty where a rule could begin with itself"
         raise RequestError("bad_grammar", f"ebnf: {message}; make it take some text")
 
     def _solid_rows(self, name: str) -> Iterator[Row]:
@@ -206,7 +197,7 @@ class _Builder:
                 return name in names
             case Count(item, low):
                 return low == 0 or self._is_nullable(item, names)
-            case Inner(is_nullable=is_nullable):
+            case PartNode(is_nullable=is_nullable):
                 return is_nullable
 
     def _find_circles(self) -> dict[str, Circle]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..errors import RequestError
 from .ebnf_rules import Call, Count, Rules, Symbol, fixpoint
 from .language import Language
-from .node import Inner
+from .node import PartNode
 from .pool import Pool
 
 
@@ -22,7 +22,7 @@ def check_finite(rules: Rules, named: Iterable[str]) -> None:
                 return name in names
             case Count(item, low):
                 return low == 0 or is_finite(item, names)
-            case Inner():
+            case PartNode():
                 return True
 
     finite = fixpoint(rules, is_finite)
@@ -42,7 +42,7 @@ def spellable(rules: Rules, root: str, pool: Pool) -> Rules:
                 return name in names
             case Count(item, low):
                 return low == 0 or can_spell(item, names)
-            case Inner():
+            case PartNode():
                 return True
 
     def kept(symbol: Symbol) -> Symbol:

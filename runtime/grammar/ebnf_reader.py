@@ -47,39 +47,39 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The parts in a row; none of them is the empty text."""
+    """The items in a row; none of them is the empty text."""
 
-    parts: tuple[Part, ...]
+    items: tuple[Body, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alt:
     """One of the options."""
 
-    options: tuple[Part, ...]
+    options: tuple[Body, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
     """`low` to `high` times the item; `high` None is without end."""
 
-    item: Part
+    item: Body
     low: int
     high: int | None
 
 
-Part: TypeAlias = Text | OneOf | Ref | Row | Alt | Many
+Body: TypeAlias = Text | OneOf | Ref | Row | Alt | Many  # of a rule, or of what is in it
 
 
-def read(source: str, others: Collection[str] = ()) -> dict[str, Part]:
+def read(source: str, parts: Collection[str] = ()) -> dict[str, Body]:
     """Give the rules by name, in their order, all defined once and none missing.
 
-    `others` are the names that are defined elsewhere, each named at least once.
+    `parts` are the names of the grammars in this one, each named at least once.
 
     Raises: RequestError (bad_grammar) with line, column and a caret. RecursionError if
     groups are nested too deeply.
     """
-    return _Reader(source, others).read()
+    return _Reader(source, parts).read()
 
 
 def fault(source: str, place: int, reason: str) -> RequestError:
@@ -98,21 +98,21 @@ def fault(source: str, place: int, reason: str) -> RequestError:
 class _Reader:
     """Reads from a place on; every method leaves the place after what it read."""
 
-    def __init__(self, source: str, others: Collection[str]) -> None:
+    def __init__(self, source: str, parts: Collection[str]) -> None:
         self._source = source
-        self._others = others
+        self._parts = parts
         self._place = 0
         self._refs: list[Ref] = []
 
-    def read(self) -> dict[str, Part]:
-        rules: dict[str, Part] = {}
+    def read(self) -> dict[str, Body]:
+        rules: dict[str, Body] = {}
         self._skip()
         while self._place < len(self._source):
             place = self._place
             name = self._name("a rule: name ::= ...")
             if name in rules:
                 raise fault(self._source, place, f"rule {name} is defined twice")
-            if name in self._others:
+            if name in self._parts:
                 reason = f"rule {name} is defined here and in parts; rename one of them"
                 raise fault(self._source, place, reason)
             self._expect("::=")
@@ -124,31 +124,31 @@ class _Reader:
         self._check_refs(rules)
         return rules
 
-    def _check_refs(self, rules: dict[str, Part]) -> None:
+    def _check_refs(self, rules: dict[str, Body]) -> None:
         for ref in self._refs:
-            if ref.name not in rules and ref.name not in self._others:
-                where = ", neither here nor in parts" if self._others else ""
+            if ref.name not in rules and ref.name not in self._parts:
+                where = ", neither here nor in parts" if self._parts else ""
                 raise fault(self._source, ref.place, f"rule {ref.name} is not defined{where}")
         named = {ref.name for ref in self._refs}
-        for name in self._others:
+        for name in self._parts:
             if name not in named:
                 message = f"ebnf: part {name}: no rule names it; name it, or leave the part out"
                 raise RequestError("bad_grammar", message)
 
-    def _options(self) -> Part:
+    def _options(self) -> Body:
         options = [self._row()]
         while self._take("|"):
             options.append(self._row())
         return options[0] if len(options) == 1 else Alt(tuple(options))
 
-    def _row(self) -> Part:
-        parts: list[Part] = []
+    def _row(self) -> Body:
+        items: list[Body] = []
         while (item := self._item()) is not None:
-            parts.append(self._counted(item))
-        return parts[0] if len(parts) == 1 else Row(tuple(parts))
+            items.append(self._counted(item))
+        return items[0] if len(items) == 1 else Row(tuple(items))
 
-    def _item(self) -> Part | None:
-        """Read one part; None at the end of a row."""
+    def _item(self) -> Body | None:
+        """Read one item; None at the end of a row."""
         char = self._source[self._place : self._place + 1]
         if char == '"':
             return self._text()
@@ -167,7 +167,7 @@ class _Reader:
             return ref
         return None
 
-    def _counted(self, item: Part) -> Part:
+    def _counted(self, item: Body) -> Body:
         while True:
             char = self._source[self._place : self._place + 1]
             if char and char in _MARKS:
@@ -190,7 +190,7 @@ class _Reader:
         self._skip()
         return low, high
 
-    def _text(self) -> Part:
+    def _text(self) -> Body:
         start = self._place
         self._place += 1
         found: list[str] = []
@@ -202,7 +202,7 @@ class _Reader:
         self._skip()
         return Text("".join(found)) if found else Row(())
 
-    def _set(self) -> Part:
+    def _set(self) -> Body:
         start = self._place
         self._place += 1
         is_negated = self._source.startswith("^", self._place)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from ..errors import RequestError
 from .budget import Budget
 from .compiler import GrammarCompiler
 from .matcher import PooledGrammar
+from .plain import MAX_STATES, NO_LIMIT, TIMEOUT_S, byte_vocabulary
 from .pool import Pool
 from .sample import matches, sample
 from .schema.build import root_goal, schema_grammar
@@ -23,10 +23,7 @@ from .schema.reader import REFERENCES, Reader
 from .schema.survey import Survey, survey
 from .spec import GrammarKind, GrammarSpec
 from .state import State
-from .vocabulary import Vocabulary
 
-TIMEOUT_S = 10.0
-MAX_STATES = 200_000
 EXAMPLE_BYTES = 120
 NUM_EXAMPLES = 3
 
@@ -43,16 +40,23 @@ ANNOTATIONS = frozenset((
 ))  # fmt: skip
 
 
-# What is exact, what is checked and why, and what says nothing.
-Places: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What is said of the places of a grammar.
+
+    `exact`: those that the mask guarantees; `checked`: those that only a check of the
+    finished text can judge, with the reason; `ignored`: keywords without a meaning here.
+    """
+
+    exact: tuple[str, ...] = ()
+    checked: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What becomes of a grammar.
+    """What becomes of a grammar; `exact`, `checked` and `ignored` are those of its `Places`.
 
-    `exact`: the places that the mask guarantees; `checked`: those that only a check of the
-    finished text can judge, with the reason; `ignored`: keywords without a meaning here.
     `refused` says why there is no grammar at all, or is empty. `num_parts` are the automata's
     states and nodes after compiling, and `examples` are random texts.
     """
@@ -82,11 +86,7 @@ def _listed(title: str, items: Sequence[str]) -> list[str]:
 
 def compile_plain(spec: GrammarSpec) -> PooledGrammar:
     """Compile a grammar over single bytes. Raises: RequestError."""
-    tokens = [bytes((byte,)) for byte in range(256)]
-    compiler = GrammarCompiler(Vocabulary(tokens, (256,), 257), TIMEOUT_S, MAX_STATES)
-    grammar = compiler.compile(spec)
-    assert isinstance(grammar, PooledGrammar)
-    return grammar
+    return GrammarCompiler(byte_vocabulary(), TIMEOUT_S, MAX_STATES).compile(spec)
 
 
 def match(spec: GrammarSpec, text: str) -> bool:
@@ -101,7 +101,7 @@ def mismatch(grammar: PooledGrammar, text: str) -> str:
     Raises: RequestError (grammar_budget) if it takes too long to say.
     """
     state: State | None = grammar.start
-    with grammar.pool.using(Budget(TIMEOUT_S, 1 << 40)):
+    with grammar.pool.using(Budget(TIMEOUT_S, NO_LIMIT)):
         for place, char in enumerate(text):
             for byte in char.encode(errors="surrogatepass"):
                 state = None if state is None else grammar.pool.pushdown.step(state, byte)
@@ -126,15 +126,18 @@ def explain(spec: GrammarSpec, seed: int = 0) -> Explanation:
     """Say what becomes of a grammar; what is refused is in `refused`, not raised."""
     explanation = Explanation(spec.kind)
     try:
-        if spec.kind == "json_schema" or spec.parts:
-            explanation = Explanation(spec.kind, *_places(spec))
+        places = _places(spec)
+        if spec.kind == "json_schema" or spec.parts:  # also of what is refused below
+            explanation = _explanation(spec, places)
         grammar = compile_plain(spec)
     except RequestError as error:
         return replace(explanation, refused=str(error))
-    exact = explanation.exact or _places(spec)[0]
-    return replace(
-        explanation, exact=exact, num_parts=grammar.pool.size, examples=_examples(grammar, seed)
-    )
+    examples = _examples(grammar, seed)
+    return replace(_explanation(spec, places), num_parts=grammar.pool.size, examples=examples)
+
+
+def _explanation(spec: GrammarSpec, places: Places) -> Explanation:
+    return Explanation(spec.kind, places.exact, places.checked, places.ignored)
 
 
 def _examples(grammar: PooledGrammar, seed: int) -> tuple[str, ...]:
@@ -153,21 +156,20 @@ def _places(spec: GrammarSpec) -> Places:
     ignored: list[str] = []
     for name, part in spec.parts:
         inner = _places(part)
-        exact += [f"{name}: {place}" for place in inner[0]]
-        checked += [(f"{name}: {place}", reason) for place, reason in inner[1]]
-        ignored += [f"{name}: {place}" for place in inner[2]]
-    return tuple(exact), tuple(checked), tuple(ignored)
+        exact += [f"{name}: {place}" for place in inner.exact]
+        checked += [(f"{name}: {place}", reason) for place, reason in inner.checked]
+        ignored += [f"{name}: {place}" for place in inner.ignored]
+    return Places(tuple(exact), tuple(checked), tuple(ignored))
 
 
 def _schema_places(spec: GrammarSpec) -> Places:
-    tokens = [bytes((byte,)) for byte in range(256)]
-    pool = Pool(Vocabulary(tokens, (256,), 257))
+    pool = Pool(byte_vocabulary())
     with pool.using(Budget(TIMEOUT_S, MAX_STATES)):
         (source,) = spec.source
         grammar = schema_grammar(source, pool, spec.schema_options)
         found = survey(grammar, root_goal(grammar))
         exact, ignored = _sorted_places(grammar.reader, found)
-    return exact, found.checked, ignored
+    return Places(exact, found.checked, ignored)
 
 
 def _sorted_places(reader: Reader, found: Survey) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .budget import Budget
 from .frontier import Frontier, Frontiers
-from .memo import Kept
+from .lru import Lru
 from .narrow import NarrowWalk
 from .node import Lexicon, Stacked
 from .pushdown import Pushdown, guarded, step_guards
@@ -42,10 +42,10 @@ class Greedy:
         self._pushdown = pushdown
         self.narrow = NarrowWalk(pushdown, frontiers.root, self.inside)
         self._walker = Walker[Spot](_groups, _is_last)
-        self._insides = Kept[tuple[Spot, Frontier], Inside](MAX_KEPT)
-        self._sliced = Kept[tuple[Spot, int], tuple[Bitmask, Passed[Guards]]](MAX_KEPT)
-        self._passages = Kept[tuple[Lexicon, Guards, Frontier], Passage](MAX_KEPT)
-        self._behinds = Kept[tuple[Cell, Guards, Frontier, int], Tokens](MAX_KEPT)
+        self._insides = Lru[tuple[Spot, Frontier], Inside](MAX_KEPT)
+        self._sliced = Lru[tuple[Spot, int], tuple[Bitmask, Passed[Guards]]](MAX_KEPT)
+        self._passages = Lru[tuple[Lexicon, Guards, Frontier], Passage](MAX_KEPT)
+        self._behinds = Lru[tuple[Cell, Guards, Frontier, int], Tokens](MAX_KEPT)
         self._endings: dict[Guards, Flags] = {}
 
     def tokens(self, config: Config, depth: int, budget: Budget) -> Iterator[Tokens]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_LEN = 100_000  # characters; lark cannot be interrupted
 MESSAGE_LEN = 600  # characters of lark's message that are shown
+START = "start"  # the rule of whole texts
 END = "$END"
 
 _IMPORT = re.compile(r"^[ \t]*%import[ \t]+(\.*\w*)", re.MULTILINE)
@@ -68,8 +69,8 @@ class LarkGrammar:
     end_state: int
 
 
-def load(source: str, start: str, parts: Collection[str] = ()) -> LarkGrammar:
-    """Load a grammar as `lark.Lark(source, parser="lalr", start=start)` does.
+def load(source: str, parts: Collection[str] = ()) -> LarkGrammar:
+    """Load a grammar as `lark.Lark(source, parser="lalr")` does.
 
     `parts` are the terminals that it declares and others define.
 
@@ -82,9 +83,9 @@ def load(source: str, start: str, parts: Collection[str] = ()) -> LarkGrammar:
     _check_imports(source)
     check_declared(source, parts)
     try:
-        lark = _load(source, start)
+        lark = _load(source)
         check_used(source, _undefined(lark), parts)
-        return _read(lark, start, parts)
+        return _read(lark, parts)
     except RequestError:
         raise
     except RecursionError as e:
@@ -94,7 +95,7 @@ def load(source: str, start: str, parts: Collection[str] = ()) -> LarkGrammar:
         raise RequestError("bad_grammar", _message(e)) from e
 
 
-def _load(source: str, start: str) -> Lark:
+def _load(source: str) -> Lark:
     from lark import Lark
     from lark.parsers.lalr_parser import LALR_Parser
 
@@ -107,7 +108,7 @@ def _load(source: str, start: str) -> Lark:
             super().__init__(parser_conf, debug, strict=True)  # type: ignore[arg-type]
 
     plugins: dict[str, type] = {"LALR_Parser": StrictParser}
-    return Lark(source, parser="lalr", lexer="contextual", start=start, _plugins=plugins)
+    return Lark(source, parser="lalr", lexer="contextual", start=START, _plugins=plugins)
 
 
 def _check_imports(source: str) -> None:
@@ -138,7 +139,7 @@ def _undefined(lark: Lark) -> dict[str, None]:
     return dict.fromkeys(str(s.name) for s in symbols if s.is_term and s.name not in defined)
 
 
-def _read(lark: Lark, start: str, parts: Collection[str]) -> LarkGrammar:
+def _read(lark: Lark, parts: Collection[str]) -> LarkGrammar:
     front = lark.parser
     lalr: LALR_Parser = front.parser
     contextual = cast("ContextualLexer", front.lexer)
@@ -152,7 +153,7 @@ def _read(lark: Lark, start: str, parts: Collection[str]) -> LarkGrammar:
         for state, lexer in contextual.lexers.items()
     }
     actions = {state: _actions(row) for state, row in table.states.items()}
-    ends = table.start_states[start], table.end_states[start]
+    ends = table.start_states[START], table.end_states[START]
     return LarkGrammar(terminals, frozenset(map(str, lark.ignore_tokens)), lexers, actions, *ends)
 
 

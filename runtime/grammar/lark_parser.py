@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import cast
 
 from .lark_lexer import LarkLexing
 from .lark_load import END, LarkGrammar, load
 from .lark_parts import check_solid
 from .mark import Marker
-from .node import Inner, Lexicon, Node, Row, Stacked, Terminal, TooNear
+from .node import Lexicon, Node, PartNode, Row, Stacked, Terminal, TooNear
 from .pool import Pool
-
-START = "start"
-NO_PARTS: Mapping[str, Inner] = MappingProxyType({})
 
 
 class Stack:
@@ -35,7 +31,7 @@ class Table:
     """A parser without values: stacks in, stacks out. Not thread-safe."""
 
     def __init__(
-        self, grammar: LarkGrammar, pool: Pool, parts: Mapping[str, Inner], marker: Marker
+        self, grammar: LarkGrammar, pool: Pool, parts: Mapping[str, PartNode], marker: Marker
     ) -> None:
         self._grammar = grammar
         self._pool = pool
@@ -68,10 +64,10 @@ class Table:
         names = frozenset(name for name, _ in lexed if name is not None)
         after = self._shift(stack, names | self._parts.keys() | {END})
         rows: list[Row] = []
-        for inner in self._parts.values():
-            if inner.name in after:
-                row = self._marker.around(inner.name, inner.node)
-                rows.append((*row, self.place(after[inner.name])))
+        for part in self._parts.values():
+            if part.name in after:
+                row = self._marker.around(part.name, part.node)
+                rows.append((*row, self.place(after[part.name])))
         for name, node in lexed:
             if name is None:
                 rows.append((node, self.place(stack)))
@@ -165,15 +161,8 @@ class Place(Stacked):
         return self._table.rows(self.stack)
 
 
-def build_lark(
-    source: str,
-    pool: Pool,
-    start: str = START,
-    *,
-    parts: Mapping[str, Inner] = NO_PARTS,
-    marker: Marker | None = None,
-) -> Node:
-    """Make the node of the texts that `lark.Lark(source, parser="lalr", start=start)` parses.
+def build_lark(source: str, pool: Pool, *, parts: Mapping[str, PartNode], marker: Marker) -> Node:
+    """Make the node of the texts that `lark.Lark(source, parser="lalr")` parses.
 
     `parts` are the grammars whose texts stand for terminals that it declares.
 
@@ -181,6 +170,6 @@ def build_lark(
     grammar_budget if it is too large.
     """
     check_solid(parts)
-    grammar = load(source, start, parts)
-    table = Table(grammar, pool, parts, marker or Marker(pool.nodes, None))
+    grammar = load(source, parts)
+    table = Table(grammar, pool, parts, marker)
     return table.place(table.start)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ..errors import RequestError
-from .node import Inner
+from .node import PartNode
 
 _DECLARE = re.compile(r"^[ \t]*%declare[ \t]+(.*)$", re.MULTILINE)
 
@@ -46,9 +46,9 @@ def check_used(source: str, undefined: Collection[str], parts: Collection[str]) 
             raise RequestError("bad_grammar", f"lark: {reason}")
 
 
-def check_solid(parts: Mapping[str, Inner]) -> None:
+def check_solid(parts: Mapping[str, PartNode]) -> None:
     """Refuse a part whose text may be empty, as lark does with terminals. Raises: RequestError."""
-    for inner in parts.values():
-        if inner.is_nullable:
+    for part in parts.values():
+        if part.is_nullable:
             reason = "its text may be empty, which no terminal's may; make it optional in the rule"
-            raise RequestError("bad_grammar", f"lark: part {inner.name}: {reason}")
+            raise RequestError("bad_grammar", f"lark: part {part.name}: {reason}")

@@ -1,6 +1,12 @@
 """Where the named parts of a text begin and end: nodes that take no text.
 
 Only grammars that texts are split by have them; no mask is made of one.
+
+Most names have an `open` and a `close` around them. A left-recursive rule cannot: in
+`a ::= a "+" b | b` nobody knows, where `1+2+3` begins, how many texts of `a` begin there.
+So a frame is opened there, which is the beginning of all of them, and each is `done` where
+it ends: frame open, `b` open, 1, `b` close, `a` done, +, `b` open, 2, `b` close, `a` done,
++, `b` open, 3, `b` close, `a` done, frame close.
 """
 
 from __future__ import annotations
@@ -39,11 +45,6 @@ class Marker:
         self._nodes = nodes
         self._names = names
         self._path = path
-
-    @property
-    def is_silent(self) -> bool:
-        """True where nothing is marked."""
-        return self._names is None
 
     def marks(self, name: str) -> bool:
         """Say whether `name` is marked."""

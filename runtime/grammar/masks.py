@@ -8,10 +8,10 @@ import numpy as np
 
 from .bits import bits_of, set_bits
 from .budget import Budget
+from .disk_walks import DiskWalks, InnerWalk
 from .frontier import Frontier, Frontiers
 from .greedy import Greedy
-from .kept_walks import InnerWalk, KeptWalks
-from .memo import Kept
+from .lru import Lru
 from .node import TooNear
 from .pushdown import Pushdown
 from .spec import Bitmask
@@ -31,10 +31,10 @@ class Masks:
     """Makes the masks of a pool's states; not thread-safe."""
 
     def __init__(
-        self, vocabulary: Vocabulary, pushdown: Pushdown, kept_walks: KeptWalks | None = None
+        self, vocabulary: Vocabulary, pushdown: Pushdown, disk_walks: DiskWalks | None = None
     ) -> None:
         self._vocabulary = vocabulary
-        self._kept_walks = kept_walks
+        self._disk_walks = disk_walks
         self._pushdown = pushdown
         self.frontiers = Frontiers(vocabulary)
         self._local_walker = Walker[LocalState](_groups, _is_last)
@@ -42,9 +42,9 @@ class Masks:
         self._greedy = Greedy(vocabulary, self.frontiers, pushdown)
         self._narrow = self._greedy.narrow
         self._kept: OrderedDict[State, None] = OrderedDict()
-        self._insides = Kept[LocalState, tuple[Bitmask, Frontier]](MAX_WALKED)
-        self._walked_locals = Kept[tuple[LocalState, int], InnerWalk](MAX_WALKED)
-        self._walked_states = Kept[tuple[State, int], Bitmask](MAX_WALKED)
+        self._insides = Lru[LocalState, tuple[Bitmask, Frontier]](MAX_WALKED)
+        self._walked_locals = Lru[tuple[LocalState, int], InnerWalk](MAX_WALKED)
+        self._walked_states = Lru[tuple[State, int], Bitmask](MAX_WALKED)
 
     def get(self, state: State, budget: Budget) -> Bitmask:
         """Give the bitmask of a state; not to be changed."""
@@ -175,7 +175,7 @@ class Masks:
         return row, tuple(sorted(exits))
 
     def _walk_slice(self, local: LocalState, number: int, budget: Budget) -> InnerWalk:
-        kept = self._kept_walks
+        kept = self._disk_walks
         walked = None if kept is None else kept.get(local, number)
         if walked is None:
             part = self._vocabulary.slices[number]

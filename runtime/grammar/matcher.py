@@ -20,11 +20,14 @@ STEP_TIMEOUT_S = 2.0
 class PooledGrammar:
     """A CompiledGrammar over the automata of a pool: immutable. Thread-safe."""
 
-    def __init__(self, pool: Pool, start: State, size_bytes: int, node: Node | None = None) -> None:
+    def __init__(
+        self, pool: Pool, start: State, size_bytes: int, node: Node, prefix: bytes = b""
+    ) -> None:
         self._pool = pool
         self._start = start
-        self.node = node  # the whole of it, if `start` is its beginning
+        self.node = node  # the whole of it: `start` is its beginning
         self.size_bytes = size_bytes  # what compiling it added to the pool, about
+        self.prefix = prefix  # the bytes of `GrammarSpec.prefix`
 
     @property
     def pool(self) -> Pool:

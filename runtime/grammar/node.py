@@ -167,7 +167,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class PartNode:
     """A grammar inside another: its name there, its node, and whether its text may be empty."""
 
     name: str

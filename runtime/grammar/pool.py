@@ -13,7 +13,7 @@ from ..errors import RequestError
 from . import chars
 from .budget import Budget
 from .disk import DiskFolder
-from .kept_walks import KeptWalks
+from .disk_walks import DiskWalks
 from .languages import Languages
 from .masks import Masks
 from .node import Nodes
@@ -42,7 +42,7 @@ class Pool:
         self.locals = LocalStates(self.languages, self.classes, vocabulary.longest)
         self.nodes = Nodes(vocabulary.longest)
         self.pushdown = Pushdown(IDLE)
-        walks = None if folder is None else KeptWalks(folder, vocabulary, self.classes)
+        walks = None if folder is None else DiskWalks(folder, vocabulary, self.classes)
         self._masks = Masks(vocabulary, self.pushdown, walks)
         self.frontiers = self._masks.frontiers
         self._lock = threading.RLock()

@@ -60,6 +60,11 @@ class Readings:
         self._start = start
         self._closures: dict[Cell, tuple[Step, ...]] = {}
         self._after: dict[tuple[Config, int], tuple[Step, ...]] = {}
+        self._num_steps = 0  # in both
+
+    def __len__(self) -> int:
+        """Count what is kept: each place that was stepped from, and each step."""
+        return len(self._closures) + len(self._after) + self._num_steps
 
     def read(self, text: bytes) -> Reading | None:
         """Give the preferred reading of a text; None if, as a whole, it is none."""
@@ -84,6 +89,7 @@ class Readings:
         if found is None:
             self._pushdown.budget.spend(1, "the text")
             found = self._after[config, byte] = tuple(self._steps(config, byte))
+            self._num_steps += len(found)
         return found
 
     def _steps(self, config: Config, byte: int) -> Iterator[Step]:
@@ -115,7 +121,8 @@ class Readings:
                     break
                 chain.append(chain[-1].rest)
             for cell in reversed(chain):
-                self._closures[cell] = tuple(self._closed(cell))
+                found = self._closures[cell] = tuple(self._closed(cell))
+                self._num_steps += len(found)
         return self._closures[start]
 
     def _closed(self, start: Cell) -> Iterator[Step]:

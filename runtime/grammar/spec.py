@@ -103,6 +103,11 @@ class CompiledGrammar(Protocol):
         """Memory that it holds, masks included."""
         ...
 
+    @property
+    def prefix(self) -> bytes:
+        """The bytes that come before what the constraint says; see `GrammarSpec`."""
+        ...
+
     def matcher(self) -> GrammarMatcher:
         """Start a matcher at the beginning of the text."""
         ...

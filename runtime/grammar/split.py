@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import threading
+from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import RequestError
 from .budget import Budget
-from .compiler import POOL_SIZE
 from .compose import build
 from .ebnf_reader import read
-from .lark_load import END, LarkGrammar, load
-from .lark_parser import START
+from .lark_load import END, Actions, LarkGrammar, load
 from .mark import Marker
+from .plain import MAX_STATES, NO_LIMIT, TIMEOUT_S, byte_vocabulary
 from .pool import Pool
 from .readings import Reading, Readings, Span
 from .spec import GrammarSpec
-from .vocabulary import Vocabulary
 
-TIMEOUT_S = 10.0
-MAX_STATES = 200_000
-NUM_KEPT = 64  # splitters
-_NO_LIMIT = 1 << 40
+MAX_PARTS = 100_000  # of all splitters that are kept; about 100 MB
+MAX_LEARNED = 20_000  # that one keeps beside those of its grammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +45,9 @@ class Split:
         return None if last is None else self.data[last.start : last.end].decode()
 
 
-@functools.lru_cache(NUM_KEPT)
 def splitter(spec: GrammarSpec, names: frozenset[str]) -> Splitter:
-    """Give the splitter of a grammar, made once. Raises: RequestError."""
-    return Splitter(spec, names)
+    """Give the splitter of a grammar from those of this process. Raises: RequestError."""
+    return _SPLITTERS.get(spec, names)
 
 
 def capturable(spec: GrammarSpec) -> Collection[str]:
@@ -62,7 +59,7 @@ def capturable(spec: GrammarSpec) -> Collection[str]:
         except RecursionError as e:
             message = "grammar too large: the EBNF grammar is nested too deeply"
             raise RequestError("grammar_budget", message) from e
-    grammar = load(spec.source[0], START, parts)
+    grammar = load(spec.source[0], parts)
     names = (*_rules(grammar), *(grammar.terminals.keys() - grammar.ignored), *parts)
     return sorted({name for name in names if not name.startswith(("__", "$"))})
 
@@ -70,7 +67,8 @@ def capturable(spec: GrammarSpec) -> Collection[str]:
 class Splitter:
     """Splits texts of one grammar by the parts at every depth, and by some of its own names.
 
-    Thread-safe. What it learns of a grammar it keeps, up to a limit.
+    Thread-safe. What it learns of a grammar it keeps for the next text, up to a limit; past
+    that it begins again.
     """
 
     def __init__(self, spec: GrammarSpec, names: frozenset[str]) -> None:
@@ -80,7 +78,7 @@ class Splitter:
         self._lark: LarkGrammar | None = None
         marked = names | {name for name, _ in spec.parts}
         if spec.kind == "lark" and names:
-            self._lark = load(spec.source[0], START, [name for name, _ in spec.parts])
+            self._lark = load(spec.source[0], [name for name, _ in spec.parts])
             marked |= self._lark.terminals.keys()
         self._marked = marked
         self._begin()
@@ -95,21 +93,34 @@ class Splitter:
         except UnicodeEncodeError:  # a lone surrogate
             return None
         with self._lock:
-            if self._pool.size > POOL_SIZE:
-                self._begin()
-            with self._pool.using(Budget(TIMEOUT_S, _NO_LIMIT)):
-                reading = self._readings.read(data)
+            try:
+                with self._pool.using(Budget(TIMEOUT_S, NO_LIMIT)):
+                    reading = self._readings.read(data)
+            finally:
+                self._forget()
         if reading is None:
             return None
         return Split(data, tuple(self._all(reading)), reading.can_go_on)
 
+    @property
+    def size(self) -> int:
+        """Count the parts that are kept: of automata, and of readings."""
+        return self._pool.size + len(self._readings)
+
+    def _forget(self) -> None:
+        """Begin again if too much was learned; where that fails, after the next text."""
+        if self.size > self._most:
+            with contextlib.suppress(RequestError):
+                self._begin()
+
     def _begin(self) -> None:
-        self._pool = Pool(Vocabulary([bytes((byte,)) for byte in range(256)], (256,), 257))
-        with self._pool.using(Budget(TIMEOUT_S, MAX_STATES)):
-            marker = Marker(self._pool.nodes, frozenset(self._marked))
-            node = build(self._spec, self._pool, marker)
-            start = self._pool.pushdown.push(node, None)
-            self._readings = Readings(self._pool.pushdown, start)
+        """Make the grammar anew. If that raises, all stays as it was."""
+        pool = Pool(byte_vocabulary())
+        with pool.using(Budget(TIMEOUT_S, MAX_STATES)):
+            node = build(self._spec, pool, Marker(pool.nodes, frozenset(self._marked)))
+            readings = Readings(pool.pushdown, pool.pushdown.push(node, None))
+        self._pool, self._readings = pool, readings
+        self._most = self.size + MAX_LEARNED
 
     def _all(self, reading: Reading) -> Iterator[Span]:
         """Give the spans that are asked for, those of Lark's rules included."""
@@ -120,27 +131,79 @@ class Splitter:
         return (s for s in spans if s.path[0] in self._names | parts or len(s.path) > 1)
 
 
+class Splitters:
+    """The splitters last asked for, as many as are small enough together. Thread-safe."""
+
+    def __init__(self, max_parts: int) -> None:
+        self._max_parts = max_parts
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[GrammarSpec, frozenset[str]], Splitter] = OrderedDict()
+
+    def get(self, spec: GrammarSpec, names: frozenset[str]) -> Splitter:
+        """Give a splitter; a new one only if it is not kept. Raises: RequestError."""
+        with self._lock:
+            found = self._known.get((spec, names))
+        found = found or Splitter(spec, names)  # not under the lock: it may take seconds
+        with self._lock:
+            self._known[spec, names] = found
+            self._known.move_to_end((spec, names))
+            sizes = {key: each.size for key, each in self._known.items()}
+            total = sum(sizes.values())
+            for key in list(sizes)[:-1]:
+                if total <= self._max_parts:
+                    break
+                del self._known[key]
+                total -= sizes[key]
+        return found
+
+
+_SPLITTERS = Splitters(MAX_PARTS)
+
+
 def _rules(grammar: LarkGrammar) -> set[str]:
     return {name for actions in grammar.actions.values() for _, name in actions.reduces}
 
 
+class _Entry(NamedTuple):
+    """A state on the parser's stack, and the text of the symbol that led there."""
+
+    state: int
+    start: int
+    end: int
+
+
+class _Reduction(NamedTuple):
+    """The rule that the table makes of the last entries of the stack, so many."""
+
+    size: int
+    rule: str
+
+
 def _reduced(grammar: LarkGrammar, spans: Collection[Span]) -> Iterator[Span]:
-    """Give the spans of terminals, and of the rules that lark's table makes of them."""
-    stack = [(grammar.start_state, 0, 0)]  # the state, and the text that led there
-    ended = 0
+    """Give the spans of terminals, and of the rules that lark's table makes of them.
+
+    This is lark's LALR(1) parser, run on terminals that are known: those of the reading.
+    """
+    stack = [_Entry(grammar.start_state, 0, 0)]
+    ended = 0  # where the last terminal did
     for span in (*spans, Span((END,), -1, -1)):
         name = span.path[0]
         if len(span.path) > 1:
             yield span
             continue
-        while name not in (actions := grammar.actions[stack[-1][0]]).shifts:
-            if name == END and stack[-1][0] == grammar.end_state:
+        while name not in (actions := grammar.actions[stack[-1].state]).shifts:
+            if name == END and stack[-1].state == grammar.end_state:
                 return
-            size, rule = next(key for key, names in actions.reduces.items() if name in names)
-            start, end = (stack[-size][1], stack[-1][2]) if size else (ended, ended)
+            size, rule = _reduction(actions, name)
+            start, end = (stack[-size].start, stack[-1].end) if size else (ended, ended)
             del stack[len(stack) - size :]
-            stack.append((grammar.actions[stack[-1][0]].shifts[rule], start, end))
+            stack.append(_Entry(grammar.actions[stack[-1].state].shifts[rule], start, end))
             yield Span((rule,), start, end)
         yield span
         ended = span.end
-        stack.append((actions.shifts[name], span.start, ended))
+        stack.append(_Entry(actions.shifts[name], span.start, ended))
+
+
+def _reduction(actions: Actions, name: str) -> _Reduction:
+    """Give what is reduced before a terminal: one, since the table has no conflicts."""
+    return next(_Reduction(*key) for key, names in actions.reduces.items() if name in names)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .bits import mask_len, pack_ids
 from .closings import closings
 from .spec import Bitmask
 
@@ -78,9 +79,7 @@ class Vocabulary:
     ) -> None:
         self.width = width
         self.eos_ids = frozenset(i for i in eos_ids if 0 <= i < width)
-        self._bytes = {
-            i: data for i, data in enumerate(token_bytes[:width]) if data and i not in self.eos_ids
-        }
+        self._bytes = text_tokens(token_bytes, self.eos_ids, width)
         self.tables = tables or _build_tables(self._bytes)
         self.ranked_ids, self.trie = self.tables.ranked_ids, self.tables.trie
         self.slices = self.tables.slices
@@ -94,7 +93,7 @@ class Vocabulary:
     @property
     def mask_len(self) -> int:
         """Give the number of 32-bit words in a bitmask."""
-        return -(-self.width // 32)
+        return mask_len(self.width)
 
     def bytes_of(self, token_id: int) -> bytes | None:
         """Give a token's bytes; None for those that never come as text."""
@@ -108,9 +107,15 @@ class Vocabulary:
 
     def pack(self, is_allowed: npt.NDArray[np.bool_]) -> Bitmask:
         """Turn flags by rank into a bitmask by id."""
-        bits = np.zeros(self.mask_len * 32, np.bool_)
-        bits[self.ranked_ids] = is_allowed
-        return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)
+        return pack_ids(self.ranked_ids[is_allowed], self.width)
+
+
+def text_tokens(
+    token_bytes: Sequence[bytes | None], eos_ids: Collection[int], width: int
+) -> dict[int, bytes]:
+    """Give the bytes of the tokens that may come as text, by id in ascending order."""
+    known = enumerate(token_bytes[:width])
+    return {i: data for i, data in known if data and i not in eos_ids}
 
 
 def _build_tables(token_bytes: Mapping[int, bytes]) -> Tables:

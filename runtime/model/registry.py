@@ -7,12 +7,14 @@ from pathlib import Path
 
 import torch
 
+from ...kernels.device import uses_triton
 from ..config import EngineConfig
 from ..errors import ModelLoadError
 from ..load.weights import opened
 from .config import read_config
-from .interface import Model, Tokenizer
-from .llama import read_llama
+from .cuda import CudaRunner
+from .interface import Model, Runner, Tokenizer
+from .llama import Llama, read_llama
 from .runner import TorchRunner, choose_context
 from .tokenizer import load_tokenizer
 
@@ -35,7 +37,14 @@ def load_model(path: Path, config: EngineConfig) -> Model:
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
         digest = _digest(weights.digest, tokenizer.digest, config.dtype)
-    return Model(path.name, digest, tokenizer, TorchRunner(llama, config))
+    return Model(path.name, digest, tokenizer, _runner_of(llama, config))
+
+
+def _runner_of(llama: Llama, config: EngineConfig) -> Runner:
+    """Give the fastest runner for a model where it lies."""
+    if uses_triton(llama.embedding):
+        return CudaRunner(llama, config)
+    return TorchRunner(llama, config)
 
 
 def _device(name: str) -> torch.device:

@@ -103,13 +103,18 @@ class Case:
             if grammar is None and request.sampling.max_tokens is None:
                 limited = replace(request, sampling=replace(request.sampling, max_tokens=30))
             engine.add(limited, compiled_for(engine, limited, grammar))
-        outputs: list[Output] = []
-        while engine.has_work:
-            outputs += engine.step()
-            engine.check()
-        stats = engine.stats()
-        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
-        return {name: answer(result) for name, result in collect(outputs).items()}
+        return {name: answer(result) for name, result in finish(engine).items()}
+
+
+def finish(engine: Engine) -> dict[str, Result]:
+    """Step until all is answered, check after each step, and that nothing is held then."""
+    outputs: list[Output] = []
+    while engine.has_work:
+        outputs += engine.step()
+        engine.check()
+    stats = engine.stats()
+    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+    return collect(outputs)
 
 
 def answer(result: Result) -> tuple[object, ...]:

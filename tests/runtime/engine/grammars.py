@@ -15,6 +15,7 @@ class Digits:
     """A grammar of exactly `count` digits: the compiled one and the matcher in one."""
 
     size_bytes = 0
+    prefix = b""
 
     def __init__(self, count: int, seen: str = "") -> None:
         self.count = count
@@ -72,6 +73,7 @@ class Fixed:
     """A grammar of one text."""
 
     size_bytes = 0
+    prefix = b""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.text = text

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from plait.runtime.engine import Engine
+from plait.runtime.errors import RequestError
 from plait.runtime.grammar.spec import GrammarSpec
 from plait.runtime.healing import Speller
 from plait.runtime.model.scripted import IM_END
 from plait.runtime.sample import SampleRow, sample
-from plait.runtime.sequence import Output, Request, SamplingParams
+from plait.runtime.sequence import Request, SamplingParams
 
-from .bench import Result, collect
-from .cases import answer, compiled_for, random_regex
+from .bench import Result
+from .cases import answer, compiled, compiled_for, finish, random_regex
 from .words import MERGES, TOKENIZER, WIDTH, whims
 
 HEAL = SamplingParams(temperature=0.0, max_tokens=12, heal=True)
@@ -30,16 +30,6 @@ def ask(name: str, prompt: str, sampling: SamplingParams = HEAL, seed: int = 0) 
 
 def regex(pattern: str) -> GrammarSpec:
     return GrammarSpec("regex", (pattern,))
-
-
-def finish(engine: Engine) -> dict[str, Result]:
-    outputs: list[Output] = []
-    while engine.has_work:
-        outputs += engine.step()
-        engine.check()
-    stats = engine.stats()
-    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
-    return collect(outputs)
 
 
 def run(request: Request, grammar: GrammarSpec | None = None, **options: int) -> Result:
@@ -250,6 +240,20 @@ def test_what_is_forced_is_canonical_over_the_border(jump_forward: bool) -> None
     assert result.text[:-1] == ":["
     forced = 1 if jump_forward else 0
     assert (result.last.usage.output_tokens, result.last.usage.forced_tokens) == (2, forced)
+
+
+def test_a_grammar_that_does_not_begin_with_the_border_is_refused() -> None:
+    engine, request = whims(), ask("a", 'say"')
+    with pytest.raises(RequestError, match=r"gate\.constraint") as refusal:
+        engine.add(request, compiled("regex", r":\[[ab]{3}"))
+    assert refusal.value.code == "internal"
+    grammar = compiled_for(engine, request, regex(r":\[[ab]{3}"))
+    unhealed = replace(request, sampling=replace(request.sampling, heal=False))
+    with pytest.raises(RequestError, match=r"gate\.constraint"):
+        engine.add(unhealed, grammar)
+    assert not engine.has_work
+    engine.add(request, grammar)
+    assert finish(engine)["a"].last.finish_reason == "stop"
 
 
 def test_a_token_that_comes_again_costs_no_step() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from plait.runtime import loop
+from plait.runtime.admission import Gate
 from plait.runtime.config import EngineConfig
-from plait.runtime.grammar import disk, kept_vocabulary
+from plait.runtime.grammar import disk, disk_vocabulary
 from plait.runtime.grammar.spec import GrammarSpec
 from plait.runtime.loop import EngineThread
 from plait.runtime.model.scripted import scripted_model
@@ -128,31 +130,65 @@ def test_no_more_requests_wait_for_grammars_than_for_the_engine() -> None:
     rig.thread.close()
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_an_engine_keeps_grammars_in_the_home_unless_told_not_to(
-    is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_request_that_fails_before_its_grammar_compiles_leaves_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PLAIT_HOME", str(tmp_path))
-    monkeypatch.setattr(kept_vocabulary, "MIN_TOKENS", 0)
-    monkeypatch.setattr(disk, "LINGER_S", 0.0)
-    config = EngineConfig(is_grammar_cache_on_disk=is_kept)
-    thread, inbox = EngineThread(scripted_model(lambda _: "well"), config), Inbox()
+    def broken(*_: object) -> None:
+        raise KeyError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "constraint", broken)
+        rig.ask("a", grammar=REGEX)
+        assert rig.inbox.codes(1) == {"a": "internal"}
+    rig.check_clean()
+    rig.grammars.gate.set()
+    rig.ask("a", grammar=REGEX)
+    assert rig.inbox.codes(1) == {"a": None}
+    assert rig.inbox.texts["a"] == "yes"
+
+
+def answer_once(folder: Path, config: EngineConfig | None = None) -> None:
+    """Answer one request under a grammar, with `folder` to keep it in, and close."""
+    model, inbox = scripted_model(lambda _: "well"), Inbox()
+    thread = EngineThread(model, config or EngineConfig(), grammar_folder=folder)
     thread.submit(Request("a", ids("hello"), GREEDY, GrammarSpec("regex", ("[^x]{4}",))), inbox)
     assert inbox.codes(1) == {"a": None}
     thread.close()
     assert inbox.texts["a"] == "well"
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_engine_that_closes_has_kept_its_grammars_unless_told_not_to(
+    is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_vocabulary, "MIN_TOKENS", 0)
+    monkeypatch.setattr(disk, "LINGER_S", 60.0)  # only `close` is in a hurry
+    answer_once(tmp_path, EngineConfig(is_grammar_cache_on_disk=is_kept))
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert (len(kept) > 1) == is_kept
+
+
+def test_a_disk_that_is_slow_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write = threading.Event()
+    write = disk.DiskCache._write
+
+    def slowly(cache: disk.DiskCache, name: str, content: bytes) -> None:
+        assert may_write.wait(10)
+        write(cache, name, content)
+
+    monkeypatch.setattr(disk_vocabulary, "MIN_TOKENS", 0)
+    monkeypatch.setattr(loop, "CLOSE_S", 0.05)
+    monkeypatch.setattr(disk.DiskCache, "_write", slowly)
+    answer_once(tmp_path)
+    assert not list(tmp_path.iterdir())
+    may_write.set()
     for writer in threading.enumerate():
         if writer.name == "plait-grammar-disk":
             writer.join()
-    assert (tmp_path / "grammars").exists() == is_kept
 
 
-def test_a_stand_in_with_few_tokens_touches_no_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLAIT_HOME", str(tmp_path))
-    thread, inbox = EngineThread(scripted_model(lambda _: "well"), EngineConfig()), Inbox()
-    thread.submit(Request("a", ids("hello"), GREEDY, GrammarSpec("regex", ("[^x]{4}",))), inbox)
-    assert inbox.codes(1) == {"a": None}
-    thread.close()
+def test_a_stand_in_with_few_tokens_touches_no_disk(tmp_path: Path) -> None:
+    answer_once(tmp_path)
     assert not list(tmp_path.iterdir())

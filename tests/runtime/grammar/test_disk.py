@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -218,6 +219,26 @@ def test_more_than_can_wait_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monk
         disk.put(f"a/{number}", b"abc")
     disk.flush()
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["0", "1", "2"]
+
+
+def test_who_flushes_waits_no_longer_than_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write = threading.Event()
+    write = DiskCache._write
+
+    def slowly(cache: DiskCache, name: str, content: bytes) -> None:
+        assert may_write.wait(10)
+        write(cache, name, content)
+
+    monkeypatch.setattr(DiskCache, "_write", slowly)
+    disk = DiskCache(tmp_path)
+    disk.put("a/x", b"abc")
+    disk.flush(0.01)
+    assert disk.get("a/x") is None
+    may_write.set()
+    disk.flush()
+    assert read(disk, "a/x") == b"abc"
 
 
 def test_without_threads_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

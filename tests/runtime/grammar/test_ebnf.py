@@ -10,7 +10,7 @@ import pytest
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.compiler import GrammarCompiler
-from plait.runtime.grammar.ebnf_reader import Alt, Many, OneOf, Part, Ref, Row, Text, read
+from plait.runtime.grammar.ebnf_reader import Alt, Body, Many, OneOf, Ref, Row, Text, read
 from plait.runtime.grammar.spec import CompiledGrammar, GrammarSpec
 from plait.runtime.grammar.vocabulary import Vocabulary
 
@@ -41,7 +41,7 @@ def accepts(grammar: CompiledGrammar, text: str) -> bool:
 class Recogniser:
     """The slow definition: for each rule and place, all places where a text of it can end."""
 
-    def __init__(self, rules: dict[str, Part], text: str) -> None:
+    def __init__(self, rules: dict[str, Body], text: str) -> None:
         self.text = text
         self.ends = {(name, i): set[int]() for name in rules for i in range(len(text) + 1)}
         changed = True
@@ -51,7 +51,7 @@ class Recogniser:
                 found |= self.of(rules[name], place)
             changed = sum(map(len, self.ends.values())) > sizes
 
-    def of(self, part: Part, place: int) -> set[int]:
+    def of(self, part: Body, place: int) -> set[int]:
         match part:
             case Text(text):
                 return {place + len(text)} if self.text.startswith(text, place) else set()
@@ -70,7 +70,7 @@ class Recogniser:
             case Many(item, low, high):
                 return self._rounds(item, low, high, place)
 
-    def _rounds(self, item: Part, low: int, high: int | None, place: int) -> set[int]:
+    def _rounds(self, item: Body, low: int, high: int | None, place: int) -> set[int]:
         here, found = {place}, set[int]()
         most = low + len(self.text) + 1 if high is None else high
         for num in range(most + 1):

@@ -255,7 +255,7 @@ def test_a_grammar_compiles_in_little_more_than_lark_needs() -> None:
 def test_what_is_taken_from_lark_is_there() -> None:
     """Pins the private parts that `lark_load` reads; see there on a new version of lark."""
     source, _ = CASES["keywords"]
-    grammar = load(source, "start")
+    grammar = load(source)
     lark = Lark(source, parser="lalr")
     contextual = lark.parser.lexer
     assert isinstance(contextual, ContextualLexer)

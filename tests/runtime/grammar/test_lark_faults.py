@@ -6,7 +6,6 @@ import pytest
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.compiler import GrammarCompiler
-from plait.runtime.grammar.lark_load import load
 from plait.runtime.grammar.spec import CompiledGrammar, GrammarSpec
 from plait.runtime.grammar.vocabulary import Vocabulary
 
@@ -54,7 +53,3 @@ def test_deep_nesting_ends_in_a_verdict(nested: str) -> None:
     with pytest.raises(RequestError) as caught:
         compiled(f"start: {nested}")
     assert caught.value.code == "grammar_budget"
-
-
-def test_another_rule_can_be_the_start() -> None:
-    assert load('start: "a"\nother: "b"', "other").terminals.keys() == {"B"}

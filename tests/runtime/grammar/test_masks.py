@@ -17,7 +17,7 @@ from plait.runtime.grammar import vocabulary as vocabulary_module
 from plait.runtime.grammar import walk as walk_module
 from plait.runtime.grammar.budget import Budget
 from plait.runtime.grammar.language import Language
-from plait.runtime.grammar.memo import Kept
+from plait.runtime.grammar.lru import Lru
 from plait.runtime.grammar.node import Node
 from plait.runtime.grammar.pool import IDLE, Pool
 from plait.runtime.grammar.state import State
@@ -194,7 +194,7 @@ def test_a_state_whose_mask_was_dropped_gets_it_again(monkeypatch: pytest.Monkey
 
 
 def test_the_oldest_values_are_dropped_first() -> None:
-    kept = Kept[str, int](2)
+    kept = Lru[str, int](2)
     kept.put("a", 1)
     kept.put("b", 2)
     assert kept.get("a") == 1

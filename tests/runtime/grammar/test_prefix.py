@@ -8,7 +8,6 @@ import pytest
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.compiler import GrammarCompiler
-from plait.runtime.grammar.matcher import PooledGrammar
 from plait.runtime.grammar.spec import GrammarKind, GrammarSpec
 
 from .tokens import VOCABULARY, allowed, stepped
@@ -28,12 +27,6 @@ def new_compiler() -> GrammarCompiler:
     return GrammarCompiler(VOCABULARY, 10.0, 50_000)
 
 
-def compiled(compiler: GrammarCompiler, spec: GrammarSpec) -> PooledGrammar:
-    grammar = compiler.compile(spec)
-    assert isinstance(grammar, PooledGrammar)
-    return grammar
-
-
 @pytest.mark.parametrize(("kind", "source", "text"), SPECS)
 @pytest.mark.parametrize("prefix", [b" ", b":", "né".encode(), b"\x9f\x99", b"aa"])
 def test_each_text_begins_with_the_prefix(
@@ -41,8 +34,8 @@ def test_each_text_begins_with_the_prefix(
 ) -> None:
     compiler = new_compiler()
     plain = GrammarSpec(kind, source)
-    after = compiled(compiler, plain).matcher()
-    matcher = compiled(compiler, replace(plain, prefix=prefix)).matcher()
+    after = compiler.compile(plain).matcher()
+    matcher = compiler.compile(replace(plain, prefix=prefix)).matcher()
     for byte in prefix:
         assert not matcher.is_accepting
         assert allowed(matcher) == stepped(matcher)
@@ -55,17 +48,18 @@ def test_each_text_begins_with_the_prefix(
 def test_the_grammar_itself_is_compiled_once() -> None:
     compiler = new_compiler()
     plain = GrammarSpec("lark", ('start: "a" /b+/',))
-    first = compiled(compiler, replace(plain, prefix=b" "))
-    second = compiled(compiler, replace(plain, prefix=b":"))
-    alone = compiled(compiler, plain)
+    first = compiler.compile(replace(plain, prefix=b" "))
+    second = compiler.compile(replace(plain, prefix=b":"))
+    alone = compiler.compile(plain)
     assert first.pool is second.pool is alone.pool
     assert first.size_bytes < alone.size_bytes
+    assert (first.prefix, second.prefix, alone.prefix) == (b" ", b":", b"")
     assert compiler.compile(replace(plain, prefix=b" ")) is first
 
 
 def test_a_stop_string_may_follow() -> None:
     spec = GrammarSpec("regex", ("[ab]",), stops=("\n",), prefix=b" ")
-    matcher = compiled(new_compiler(), spec).matcher()
+    matcher = new_compiler().compile(spec).matcher()
     assert all(map(matcher.accept, b" a\n"))
     assert matcher.is_finished
 

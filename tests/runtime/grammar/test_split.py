@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from lark import Lark, Token, Tree
 
 from plait.runtime.errors import RequestError
+from plait.runtime.grammar import split as split_module
 from plait.runtime.grammar.explain import compile_plain, match, samples
 from plait.runtime.grammar.spec import GrammarSpec
-from plait.runtime.grammar.split import Split, capturable, splitter
+from plait.runtime.grammar.split import Split, Splitter, Splitters, capturable, splitter
 
 from .composed import ALL, CALL, CAPTURES, LIST, NESTED, ebnf, lark, schema
 from .test_ebnf import random_part
@@ -67,19 +68,24 @@ def test_random_grammars_split_what_they_take_into_texts_of_their_rules() -> Non
     for _ in range(40):
         names = ["r", "x", "y"][: rng.randint(1, 3)]
         rules = [f"{n} ::= {random_part(rng, names)} | {random_part(rng, names)}" for n in names]
-        source = "\n".join(rules)
         try:
-            whole = splitter(ebnf(source), frozenset(names))
-            for text in rng.sample(texts, 12):
-                found = whole.split(text)
-                assert (found is not None) == match(ebnf(source), text), (source, text)
-                pieces = [(n, t) for n in names if found is not None for t in found.texts(n)]
-                for name, piece in set(pieces):
-                    assert match(ebnf(f"root ::= {name}\n{source}"), piece), (source, text)
-                num_pieces += len(pieces)
+            num_pieces += num_right("\n".join(rules), names, rng, texts)
         except RequestError:  # no finite text, or far too ambiguous
             continue
     assert num_pieces > 80
+
+
+def num_right(source: str, names: list[str], rng: random.Random, texts: list[str]) -> int:
+    """Split some texts by the rules of a grammar, and check and count the pieces."""
+    whole, num_pieces = splitter(ebnf(source), frozenset(names)), 0
+    for text in rng.sample(texts, 12):
+        found = whole.split(text)
+        assert (found is not None) == match(ebnf(source), text), (source, text)
+        pieces = [(n, t) for n in names if found is not None for t in found.texts(n)]
+        for name, piece in set(pieces):
+            assert match(ebnf(f"root ::= {name}\n{source}"), piece), (source, text)
+        num_pieces += len(pieces)
+    return num_pieces
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -170,7 +176,7 @@ def test_a_rule_of_lark_with_parts_reaches_over_them() -> None:
 def test_the_names_that_can_be_captured() -> None:
     assert list(capturable(CALL)) == ["root", "tool", "args", "when"]
     assert {"start", "NAME", "ARGS", "LPAR"} <= set(capturable(LIST))
-    assert not any(name.startswith("_") for name in capturable(lark(PLAIN)) if name[1] == "_")
+    assert not any(name.startswith("__") for name in capturable(lark(PLAIN)))
 
 
 @pytest.mark.parametrize("text", ["", 'find({"q":""', 'find({"q":""}) at ', "\ud800"])
@@ -194,6 +200,63 @@ def test_deep_and_long_texts_take_time_in_proportion(
     start = time.thread_time()
     assert split(spec, make(3_000), "e").last("e") is not None
     assert time.thread_time() - start < 10
+
+
+NESTED_LISTS = ebnf('root ::= e\ne ::= "(" e "," e ")" | [a-z]')
+NESTED_TEXTS = [f"({'(' * n}x{',y)' * n},z)" for n in range(1, 40)]
+
+
+def test_a_splitter_that_begins_again_splits_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [Splitter(NESTED_LISTS, frozenset("e")).split(text) for text in NESTED_TEXTS]
+    monkeypatch.setattr(split_module, "MAX_LEARNED", 200)
+    small = Splitter(NESTED_LISTS, frozenset("e"))
+    most, pools = small.size + 200, {small._pool}
+    for text, found in zip(NESTED_TEXTS, expected, strict=True):
+        assert small.split(text) == found
+        assert small.size <= most
+        pools.add(small._pool)
+    assert 1 < len(pools) < len(NESTED_TEXTS)
+
+
+def test_a_splitter_that_cannot_begin_again_stays_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RequestError("grammar_budget", "grammar too large")
+
+    expected = splitter(NESTED_LISTS, frozenset("e")).split(NESTED_TEXTS[3])
+    monkeypatch.setattr(split_module, "MAX_LEARNED", 0)
+    small = Splitter(NESTED_LISTS, frozenset("e"))
+    pool = small._pool
+    with monkeypatch.context() as patch:
+        patch.setattr(split_module, "build", refuse)
+        assert [small.split(NESTED_TEXTS[3]) for _ in range(2)] == [expected, expected]
+        assert small._pool is pool
+    assert small.split(NESTED_TEXTS[3]) == expected
+    assert small._pool is not pool
+
+
+def test_splitters_are_kept_while_they_are_small_together() -> None:
+    first, others = Splitter(CALL, frozenset()), [ebnf(f'root ::= "{n}"') for n in range(9)]
+    splitters = Splitters(2 * first.size - 1)
+    first = splitters.get(CALL, frozenset())
+    for spec in others:
+        assert splitters.get(spec, frozenset()) is splitters.get(spec, frozenset())
+        assert splitters.get(CALL, frozenset()) is first
+    second = splitters.get(CALL, frozenset({"tool"}))
+    assert second is not first
+    assert splitters.get(CALL, frozenset({"tool"})) is second
+    assert splitters.get(CALL, frozenset()) is not first  # it was too large beside the second
+
+
+def test_a_splitter_counts_what_it_learned() -> None:
+    splitters = Splitters(Splitter(NESTED_LISTS, frozenset()).size + 500)
+    first = splitters.get(NESTED_LISTS, frozenset())
+    splitters.get(CALL, frozenset())
+    assert splitters.get(NESTED_LISTS, frozenset()) is first
+    first.split(NESTED_TEXTS[-1])
+    splitters.get(CALL, frozenset())
+    assert splitters.get(NESTED_LISTS, frozenset()) is not first
 
 
 def test_a_large_value_in_a_part_is_found() -> None:

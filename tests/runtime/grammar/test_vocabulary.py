@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plait.runtime.grammar.bits import mask_len, pack_ids, set_bits
 from plait.runtime.grammar.vocabulary import Vocabulary
 
 
@@ -24,6 +25,16 @@ def test_masks_have_a_bit_for_each_id_of_the_width_and_no_more(width: int) -> No
     assert everything.dtype == np.int32
     assert ids(everything) == list(range(1, min(width, 299)))
     assert ids(vocabulary.pack(np.zeros(num_tokens, np.bool_))) == []
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 300])
+def test_ids_are_packed_as_they_are_set_one_by_one(width: int) -> None:
+    for chosen in ([], [0], list(range(0, width, 3)), list(range(width))):
+        row = np.zeros(mask_len(width), np.int32)
+        for token_id in chosen:
+            set_bits(row, [token_id])
+        assert np.array_equal(pack_ids(np.array(chosen, np.int32), width), row)
+        assert ids(row) == chosen
 
 
 def test_control_tokens_empty_tokens_and_end_tokens_are_no_text() -> None:

@@ -59,7 +59,7 @@ def matcher_at(node: Node, pool: Pool) -> GrammarMatcher:
     """Start at the beginning of a node; `pool` is over VOCABULARY."""
     with pool.using(IDLE):
         start = pool.pushdown.closure(pool.pushdown.push(node, None))
-    return PooledGrammar(pool, start, 0).matcher()
+    return PooledGrammar(pool, start, 0, node).matcher()
 
 
 def mask(matcher: GrammarMatcher) -> Bitmask:

@@ -11,7 +11,7 @@ import jsonschema
 
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.budget import Budget
-from plait.runtime.grammar.matcher import PooledGrammar
+from plait.runtime.grammar.node import Node
 from plait.runtime.grammar.pool import Pool
 from plait.runtime.grammar.sample import matches, sample
 from plait.runtime.grammar.schema.build import build_schema, root_goal, schema_grammar
@@ -19,7 +19,7 @@ from plait.runtime.grammar.schema.survey import survey
 from plait.runtime.grammar.spec import SchemaOptions
 from plait.runtime.grammar.state import State
 
-from ..tokens import BYTES, allowed, is_text, text_of
+from ..tokens import BYTES, allowed, is_text, matcher_at, text_of
 
 TIMEOUT_S = 20.0
 NO_VALUE = "schema: no value matches it"
@@ -27,9 +27,10 @@ NO_VALUE = "schema: no value matches it"
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts of a schema; `start` None: no value matches it."""
+    """The texts of a schema; `node` and `start` None: no value matches it."""
 
     pool: Pool
+    node: Node | None
     start: State | None
     checked: tuple[tuple[str, str], ...]  # (place, reason)
 
@@ -67,11 +68,11 @@ def texts_of(
         except RequestError as e:
             if str(e) != NO_VALUE:
                 raise
-            return Texts(pool, None, ())
+            return Texts(pool, None, None, ())
         grammar = schema_grammar(source, pool, options)
         checked = survey(grammar, root_goal(grammar)).checked
         start = pool.pushdown.closure(pool.pushdown.push(node, None))
-    return Texts(pool, start, checked)
+    return Texts(pool, node, start, checked)
 
 
 def texts(schema: object, **options: Any) -> Texts:
@@ -113,9 +114,9 @@ def walked(texts: Texts, seed: int, num_tokens: int) -> str:
 
 def followed(texts: Texts, seed: int, num_tokens: int) -> bytes:
     """Follow random tokens for a while, or to the end; the pool must be over VOCABULARY."""
-    assert texts.start is not None
+    assert texts.node is not None
     rng = random.Random(seed)
-    matcher = PooledGrammar(texts.pool, texts.start, 0).matcher()
+    matcher = matcher_at(texts.node, texts.pool)
     taken: list[int] = []
     for _ in range(num_tokens):
         choices = [i for i in allowed(matcher) if is_text(i)]

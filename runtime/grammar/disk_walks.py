@@ -17,7 +17,7 @@ from .vocabulary import Vocabulary
 InnerWalk: TypeAlias = tuple[Bitmask, tuple[int, ...]]
 
 
-class KeptWalks:
+class DiskWalks:
     """The walks of one pool's places that have a digest. Not thread-safe."""
 
     def __init__(self, folder: DiskFolder, vocabulary: Vocabulary, classes: ByteClasses) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plait.runtime.grammar import kept_vocabulary as kept_vocabulary_module
+from plait.runtime.grammar import disk_vocabulary as disk_vocabulary_module
 from plait.runtime.grammar.compiler import GrammarCompiler
 from plait.runtime.grammar.disk import DiskCache
-from plait.runtime.grammar.kept_vocabulary import MIN_TOKENS, open_vocabulary
+from plait.runtime.grammar.disk_vocabulary import MIN_TOKENS, open_vocabulary
 from plait.runtime.grammar.spec import GrammarMatcher, GrammarSpec
 from plait.runtime.grammar.terminal import LocalState
 from plait.runtime.grammar.vocabulary import Tables, Vocabulary
@@ -39,7 +39,7 @@ SPECS = [
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what belongs to the tests' small vocabulary, too."""
-    monkeypatch.setattr(kept_vocabulary_module, "MIN_TOKENS", 0)
+    monkeypatch.setattr(disk_vocabulary_module, "MIN_TOKENS", 0)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_another_tokenizer_or_other_code_has_a_folder_of_its_own(
         folder([b"a", b"bc", b"", b"d"], (3,), 4),
         folder([b"a", None, b"bc", b"d"], (3,), 4),
     ]
-    monkeypatch.setattr(kept_vocabulary_module, "CODE_DIGEST", b"of another version")
+    monkeypatch.setattr(disk_vocabulary_module, "CODE_DIGEST", b"of another version")
     names.append(folder(tokens, (3,), 4))
     assert len(set(names)) == len(names)
     disk.flush()
@@ -198,7 +198,7 @@ def test_another_version_walks_for_itself(
     expected = run(tmp_path, SPECS)
     num_walks = len(walks)
     walks.clear()
-    monkeypatch.setattr(kept_vocabulary_module, "CODE_DIGEST", b"of another version")
+    monkeypatch.setattr(disk_vocabulary_module, "CODE_DIGEST", b"of another version")
     assert run(tmp_path, SPECS) == expected
     assert len(walks) == num_walks
 
@@ -207,10 +207,10 @@ def test_a_small_vocabulary_and_a_package_without_sources_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = DiskCache(tmp_path)
-    monkeypatch.setattr(kept_vocabulary_module, "MIN_TOKENS", MIN_TOKENS)
+    monkeypatch.setattr(disk_vocabulary_module, "MIN_TOKENS", MIN_TOKENS)
     assert open_vocabulary(TOKENS, (EOS,), WIDTH, disk)[1] is None
-    monkeypatch.setattr(kept_vocabulary_module, "MIN_TOKENS", 0)
-    monkeypatch.setattr(kept_vocabulary_module, "CODE_DIGEST", None)
+    monkeypatch.setattr(disk_vocabulary_module, "MIN_TOKENS", 0)
+    monkeypatch.setattr(disk_vocabulary_module, "CODE_DIGEST", None)
     vocabulary, folder = open_vocabulary(TOKENS, (EOS,), WIDTH, disk)
     assert folder is None
     assert isinstance(vocabulary, Vocabulary)

@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class Lru(Generic[K, V]):
     """The last values that were asked for, `most` of them."""
 
     def __init__(self, most: int) -> None:

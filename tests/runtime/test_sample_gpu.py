@@ -1,0 +1,71 @@
+"""Rows drawn together where their logits lie are the rows drawn one by one.
+
+The kernel's definition stands in for the kernel, which benchmarks/gpu checks against it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from plait.runtime import sample as sampler
+from plait.runtime.errors import RequestError
+from plait.runtime.grammar.spec import Bitmask
+from plait.runtime.sample import SampleRow, sample
+from plait.runtime.sequence import SamplingParams
+
+WIDTH, VOCAB, ABSENT = 70, 67, frozenset((5,))
+PARAMS = [
+    SamplingParams(temperature=0.0),
+    SamplingParams(),
+    SamplingParams(temperature=0.6, top_k=4),
+    SamplingParams(temperature=1e300, top_p=0.7, min_p=0.1),
+    SamplingParams(temperature=1e40, top_k=3),
+    SamplingParams(top_k=1000, top_p=0.4),
+]
+
+
+def mask(density: float, seed: int) -> Bitmask:
+    bits = np.random.default_rng(seed).random(96) < density
+    bits[::9] |= density > 0
+    return np.packbits(bits, bitorder="little").view(np.int32)
+
+
+def some_rows() -> list[SampleRow]:
+    masks = [None, mask(0.5, 1), mask(0.02, 2), mask(0.0, 3)]
+    pairs = itertools.product(PARAMS, masks)
+    return [
+        SampleRow(params, seed=i, position=i, mask=mask, forbid_eos=i % 2 == 0)
+        for i, (params, mask) in enumerate(pairs)
+    ]
+
+
+def test_rows_are_drawn_as_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = some_rows()
+    logits = torch.randn(len(rows), WIDTH, generator=torch.Generator().manual_seed(0)) * 2
+    kept = logits.clone()
+    wanted = sample(logits, rows, VOCAB, {0, 9}, ABSENT)
+    monkeypatch.setattr(sampler, "uses_triton", lambda tensor: True)
+    found = sample(logits, rows, VOCAB, {0, 9}, ABSENT)
+    assert torch.equal(logits, kept)
+    for one, other in zip(found, wanted, strict=True):
+        if isinstance(one, RequestError):
+            assert isinstance(other, RequestError)
+            assert one.args == other.args
+        else:
+            assert one == other
+
+
+def test_rows_that_nothing_is_wrong_with_are_drawn_beside_one_that_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampler, "uses_triton", lambda tensor: True)
+    logits = torch.zeros(3, WIDTH)
+    logits[1, 3] = torch.nan
+    found = sample(logits, [SampleRow(SamplingParams(), 1, 1)] * 3, VOCAB, {0}, ABSENT)
+    assert isinstance(found[1], RequestError)
+    assert found[0] == found[2]
+    assert isinstance(found[0], int)
