@@ -57,6 +57,7 @@ bench: .venv/.installed  ## Run the benchmarks of the runtime and check their go
 	$(BIN)/python -m benchmarks.healing --check
 	$(BIN)/python -m benchmarks.startup --check
 	$(BIN)/python -m benchmarks.grammar_cache --check
+	$(BIN)/python -m benchmarks.lark_masks --check
 
 gpu-check: .venv/.dev  ## Check the GPU's kernels and their speed, on a machine with one
 	@$(BIN)/python -m benchmarks.gpu_check

@@ -98,7 +98,8 @@ class LlamaCpp:
 
         self._api: Any = llama_cpp
         api = self._api
-        api.llama_log_set(api.llama_log_callback(lambda *_: None), None)
+        self._log = api.llama_log_callback(lambda *_: None)  # the library keeps a bare pointer
+        api.llama_log_set(self._log, None)
         api.llama_backend_init()
         model_params = api.llama_model_default_params()
         self._model = api.llama_model_load_from_file(str(path).encode(), model_params)

@@ -1,6 +1,6 @@
 """What token healing changes on the default model, and what it costs.
 
-Prompts of five kinds, each run with `heal` on and off, greedily, one at a time. Reported by
+Prompts of six kinds, each run with `heal` on and off, greedily, one at a time. Reported by
 kind: in how many the first characters of the answer differ, and in how many the answer is
 the expected one. `trimmed` is the same prompt without its last blank, and without healing:
 what the model says where the border is right by itself. The cost is of a first token, both ways

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
 from ..lang.errors import Invalid, NodeError, ProgramError, Truncated
 from ..lang.graph import Node
-from ..lang.ops import Gen
+from ..lang.ops import Gen, Source
 from ..lang.tape import Tape
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
-from .captures import Reader
 from .failures import Outcome, backend_died, failure_error
 from .outbox import Outbox
-from .tasks import Signal
+from .reader import Reader
+from .waiters import Abandoned, Waiter, Waiters, wake
 
 Sink: TypeAlias = Callable[[NodeEvent], None]
-
-
-class Abandoned(BaseException):
-    """Unwinds a body whose run was given up; no `except Exception` of an author stops it."""
-
-
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    """Somebody who waits until `missing` is empty, or until any of the nodes fails."""
-
-    missing: set[int]
-    stops_at_failure: bool
-    signal: Signal
 
 
 class LiveDriver:
     """Runs the nodes of one tape in one session of a backend.
 
     The outcomes stay readable after `close`. Thread-safe: events come on the backend's
-    threads, waits from wherever the body runs.
+    threads, waits from wherever the body runs. A backend's thread has others to serve, so
+    values are read, and what has waited for them is sent, by whoever waits.
     """
 
     def __init__(
@@ -51,9 +38,10 @@ class LiveDriver:
         self._submit_lock = threading.RLock()  # segments reach the session in order of id
         self._outcomes: dict[int, Outcome] = {}  # in order of time
         self._handled: set[int] = set()  # failures that the author has seen
-        self._waiters: list[_Waiter] = []
+        self._waiters = Waiters()
         self._reader = Reader(tape)
-        self._outbox = Outbox(self._reader.text)
+        self._outbox = Outbox(self._outcomes, self._reader.known)
+        self._is_release_due = False  # something may be read, and then sent
         self._lost: Exception | None = None
         self._is_closed = False
         self._is_abandoned = False
@@ -61,16 +49,16 @@ class LiveDriver:
 
     # What a state asks for
 
-    def value(self, node: int, capture: str | None = None) -> object:
+    def value(self, source: Source) -> object:
         """Give a node's value, or a capture; submits and waits.
 
         Raises: NodeError, BackendError.
         """
-        done = self._done(node)
+        done = self._done(source.node)
         try:
-            return self.parsed(done, capture)
+            return self.parsed(done, source.capture)
         except (Truncated, Invalid):
-            self._handled.add(node)
+            self._handled.add(source.node)
             raise
 
     def parsed(self, done: Done, capture: str | None = None) -> object:
@@ -112,7 +100,10 @@ class LiveDriver:
         with self._submit_lock:
             self._check()
             failed = self._submit(self._tape.take())
+            unread = self._outbox.unread()
         self._on_events(failed)
+        if unread:
+            self._release(unread)
 
     def finish(self) -> None:
         """Submit the rest and wait for everything.
@@ -138,10 +129,9 @@ class LiveDriver:
         """Give the session back; what is still running stops. Idempotent."""
         with self._lock:
             self._is_closed = True
-            waiters = self._take_waiters()
+            waiters = self._waiters.take_all()
         self._session.close()
-        for waiter in waiters:
-            waiter.signal.set()
+        wake(waiters)
 
     def abandon(self) -> None:
         """Close, and unwind the body at its current or next wait. From any thread."""
@@ -163,16 +153,39 @@ class LiveDriver:
 
     def _submit(self, segment: Sequence[Node]) -> list[Failed]:
         """Send what can be sent, with the lock held; give what has failed."""
-        sendable, failed = self._outbox.release(segment, self._outcomes)
+        sendable, failed = self._outbox.release(segment)
         if sendable:
             self._session.submit(sendable)
         return failed
 
-    def _release(self) -> None:
-        """Send what has waited for a capture."""
+    def _release(self, unread: Iterable[Done]) -> None:
+        """Read what has come, and send what has waited for it. Not on a backend's thread."""
+        for done in unread:
+            self._reader.values(done)
         with self._submit_lock:
             failed = [] if self._is_closed else self._submit(())
         self._on_events(failed)
+
+    def _release_due(self) -> None:
+        """Do what a backend's thread has left to be done; one waiter alone does it."""
+        with self._lock:
+            is_due, self._is_release_due = self._is_release_due, False
+        if not is_due:
+            return
+        try:
+            with self._submit_lock:
+                unread = self._outbox.unread()
+            self._release(unread)
+        except BaseException:
+            self._leave_release()
+            raise
+
+    def _leave_release(self) -> None:
+        """Let somebody who waits send what may be sent; else who waits next will."""
+        with self._lock:
+            self._is_release_due = True
+            woken = self._waiters.take_one()
+        wake(woken)
 
     def _cancel(self, nodes: Sequence[int]) -> None:
         with self._submit_lock:
@@ -200,24 +213,34 @@ class LiveDriver:
         The caller knows the first `num_known` outcomes: a failure after them counts at once.
         """
         nodes = set(nodes)
-        with self._lock:
-            missing = nodes - self._outcomes.keys()
-            new = islice(self._outcomes.values(), num_known, None)
-            if not missing or (
-                stops_at_failure and any(isinstance(o, Failed) and o.node in nodes for o in new)
-            ):
-                return
-            self._check()
-            waiter = _Waiter(missing, stops_at_failure, Signal())
-            self._waiters.append(waiter)
-        waiter.signal.wait()
-        self._check(is_woken=True, missing=waiter.missing)
+        while True:
+            self._release_due()
+            with self._lock:
+                missing = nodes - self._outcomes.keys()
+                new = islice(self._outcomes.values(), num_known, None)
+                if not missing or (
+                    stops_at_failure and any(isinstance(o, Failed) and o.node in nodes for o in new)
+                ):
+                    return
+                self._check()
+                if self._is_release_due:
+                    continue
+                waiter = self._waiters.add(missing, stops_at_failure)
+            self._sleep(waiter)
 
-    def _check(self, is_woken: bool = False, missing: Iterable[int] = ()) -> None:
+    def _sleep(self, waiter: Waiter) -> None:
+        try:
+            waiter.signal.wait()
+        except BaseException:  # it may have been woken to send something
+            with self._lock:
+                self._waiters.discard(waiter)
+            if self._is_release_due:
+                self._leave_release()
+            raise
+
+    def _check(self) -> None:
         if self._is_abandoned:
             raise Abandoned
-        if is_woken and not missing:
-            return
         if self._lost is not None:
             raise backend_died(self._lost)
         if self._is_closed:
@@ -227,46 +250,27 @@ class LiveDriver:
         with self._lock:
             if self._is_closed:
                 return
-            woken: list[_Waiter] = []
+            woken: list[Waiter] = []
             for event in events:
                 if isinstance(event, Done | Failed):
                     self._outcomes.setdefault(event.node, event)
-                    woken += self._settle(event)
+                    woken += self._waiters.settle(event)
         if self._sink is not None:
             for event in events:
                 self._sink(event)
-        for waiter in woken:
-            waiter.signal.set()
+        wake(woken)
         if any(isinstance(e, Done | Failed) and self._has_captures(e.node) for e in events):
-            self._release()
+            self._leave_release()
 
     def _has_captures(self, node: int) -> bool:
         op = self._tape.node(node).op
         return isinstance(op, Gen) and bool(op.captures)
 
-    def _settle(self, outcome: Outcome) -> list[_Waiter]:
-        """Take the waiters whose wait this outcome ends."""
-        ended: list[_Waiter] = []
-        for waiter in self._waiters:
-            if outcome.node in waiter.missing:
-                waiter.missing.discard(outcome.node)
-                has_failed = waiter.stops_at_failure and isinstance(outcome, Failed)
-                if has_failed or not waiter.missing:
-                    ended.append(waiter)
-        if ended:
-            self._waiters = [waiter for waiter in self._waiters if waiter not in ended]
-        return ended
-
     def _on_lost(self, error: Exception) -> None:
         with self._lock:
             self._lost = error
-            waiters = self._take_waiters()
-        for waiter in waiters:
-            waiter.signal.set()
-
-    def _take_waiters(self) -> list[_Waiter]:
-        taken, self._waiters = self._waiters, []
-        return taken
+            waiters = self._waiters.take_all()
+        wake(waiters)
 
     # Failures
 
@@ -282,13 +286,8 @@ class LiveDriver:
 
     def _faults(self, nodes: Iterable[int]) -> Iterator[Truncated | Invalid]:
         """Give what is wrong with the values of the finished nodes among `nodes`, in order."""
-        for node in nodes:
-            outcome = self._outcomes.get(node)
-            for parsed in self._reader.values(outcome) if isinstance(outcome, Done) else ():
-                try:
-                    parsed.get()
-                except (Truncated, Invalid) as fault:
-                    yield fault
+        outcomes = (self._outcomes.get(node) for node in nodes)
+        return self._reader.faults(o for o in outcomes if isinstance(o, Done))
 
     def _cause(self, failure: Failed, nodes: Iterable[int]) -> Failed:
         """Give the failure where this one began, if that is among `nodes`."""

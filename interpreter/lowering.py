@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..lang.ops import Constraint, Gen, GrammarText, Sampling
+from ..lang.ops import Constraint, Gen, GrammarText, JsonSchema, Sampling
 from ..runtime.grammar.spec import GrammarSpec, SchemaOptions
 from ..runtime.sequence import Int32, Request, SamplingParams
 
@@ -26,7 +26,7 @@ def gen_request(
         id=id,
         prompt=prompt,
         sampling=sampling,
-        grammar=grammar_spec(op.constraint, sampling.stop),
+        grammar=None if op.constraint is None else grammar_spec(op.constraint, sampling.stop),
         seed=place_seed if op.seed is None else op.seed,
     )
 
@@ -46,27 +46,28 @@ def sampling_params(own: Sampling, defaults: Sampling) -> SamplingParams:
     return SamplingParams(**given)
 
 
-def grammar_spec(constraint: Constraint, stops: tuple[str, ...] = ()) -> GrammarSpec | None:
-    """Give a constraint as the runtime has it; None if it is one of nothing."""
-    if constraint.regex is not None:
-        return GrammarSpec("regex", (constraint.regex,), stops)
-    if constraint.choices is not None:
-        return GrammarSpec("choices", constraint.choices, stops)
-    if constraint.grammar is not None:
-        return text_spec(constraint.grammar, stops)
-    if constraint.schema is not None:
-        options = SchemaOptions(
-            max_blanks=constraint.schema.whitespace,
-            is_any_order=constraint.schema.order == "any",
-            registry=tuple((each.uri, each.source) for each in constraint.schema.registry),
-            is_strict=constraint.schema.strict,
-        )
-        return GrammarSpec("json_schema", (constraint.schema.source,), stops, options)
-    return None
+def grammar_spec(constraint: Constraint, stops: tuple[str, ...] = ()) -> GrammarSpec:
+    """Give a constraint as the runtime has it."""
+    match constraint:
+        case Constraint(regex=str(regex)):
+            return GrammarSpec("regex", (regex,), stops)
+        case Constraint(choices=tuple(choices)):
+            return GrammarSpec("choices", choices, stops)
+        case Constraint(schema=JsonSchema() as schema):
+            options = SchemaOptions(
+                max_blanks=schema.whitespace,
+                is_any_order=schema.order == "any",
+                registry=tuple((each.uri, each.source) for each in schema.registry),
+                is_strict=schema.strict,
+            )
+            return GrammarSpec("json_schema", (schema.source,), stops, options)
+        case Constraint(grammar=GrammarText() as grammar):
+            return text_spec(grammar, stops)
+        case _:
+            raise AssertionError("a constraint is one of the four")
 
 
 def text_spec(grammar: GrammarText, stops: tuple[str, ...] = ()) -> GrammarSpec:
     """Give a grammar as the runtime has it, with its parts."""
-    specs = ((part.name, grammar_spec(part.constraint)) for part in grammar.parts)
-    parts = tuple((name, spec) for name, spec in specs if spec is not None)
+    parts = tuple((part.name, grammar_spec(part.constraint)) for part in grammar.parts)
     return GrammarSpec(grammar.format, (grammar.source,), stops, parts=parts)

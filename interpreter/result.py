@@ -8,8 +8,8 @@ from typing import Any
 
 from ..lang.errors import InvalidArgument, UnknownVariable
 from ..lang.forks import Gathered, gather
-from ..lang.graph import Graph, Source, variables_of
-from ..lang.ops import Gen, Select
+from ..lang.graph import Graph, variables_of
+from ..lang.ops import Gen, Select, Source
 from ..lang.tape import Tape
 from ..lang.transcript import messages_of, text_of
 from .backend import Done, NodeMeta, NodeUsage
@@ -25,7 +25,7 @@ class Written:
 
     branch: str
     variable: str | None
-    value: Any  # a str; of a schema, what its JSON was read to
+    value: Any  # a str; of a schema, what its JSON was read to; of a capture without text None
 
 
 class Result:
@@ -84,15 +84,16 @@ class Result:
 
     def __getitem__(self, name: str) -> Any:
         """Give a variable: text, what a schema's JSON was read to, or after a fork the list of
-        the branches' values by index. A branch that did not set it has None in its place.
+        the branches' values by index. A branch that did not set it has None in its place, and
+        a capture that has no text is None.
 
         Raises: UnknownVariable; the run's error; the error of a node that failed although
         the run went on.
         """
         driver, found = self._find(name)
         if isinstance(found, Source):
-            return driver.value(found.node, found.capture)
-        return [None if at is None else driver.value(at.node, at.capture) for at in found]
+            return driver.value(found)
+        return [None if source is None else driver.value(source) for source in found]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -107,8 +108,9 @@ class Result:
         for node in self._tape.nodes:
             if isinstance(node.op, Gen | Select):
                 captures = node.op.captures if isinstance(node.op, Gen) else ()
-                found.append(Written(node.branch, node.op.name, driver.value(node.id)))
-                found += [Written(node.branch, n, driver.value(node.id, n)) for n in captures]
+                read = {capture: driver.value(Source(node.id, capture)) for capture in captures}
+                own = Written(node.branch, node.op.name, driver.value(Source(node.id)))
+                found += [own, *(Written(node.branch, *item) for item in read.items())]
         return tuple(found)
 
     def meta(self, name: str) -> NodeMeta:

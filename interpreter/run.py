@@ -20,9 +20,10 @@ from ..lang.where import place
 from . import tasks
 from .backend import Backend, NodeEvent, SessionConfig
 from .defaults import checked_backend, default_backend, is_default_ready
-from .driver import Abandoned, LiveDriver
+from .driver import LiveDriver
 from .result import Result
 from .seeds import fresh_seed, row_seed
+from .waiters import Abandoned
 
 SAMPLING_NAMES = tuple(field.name for field in fields(Sampling))
 OPTION_NAMES = ("backend", "seed", *SAMPLING_NAMES)
@@ -85,7 +86,7 @@ class Run:
         call: Call,
         *,
         is_streaming: bool = False,
-        sink: Callable[[Run, NodeEvent], None] | None = None,
+        sink: Callable[[NodeEvent], None] | None = None,
     ) -> None:
         options = call.options.with_seed()
         assert options.seed is not None
@@ -139,7 +140,7 @@ class Run:
 
     def _complete(self) -> object:
         backend = choose_backend(self._backend)
-        self.driver = driver = LiveDriver(self.tape, backend, self._config, self._listener())
+        self.driver = driver = LiveDriver(self.tape, backend, self._config, self._sink)
         if self._is_abandoned:
             raise Abandoned
         value = self._call.program.body(State(self.tape, driver), **self._call.arguments)
@@ -147,10 +148,6 @@ class Run:
             value = tasks.drive(cast("Coroutine[Any, Any, object]", value))
         driver.finish()
         return value
-
-    def _listener(self) -> Callable[[NodeEvent], None] | None:
-        sink = self._sink
-        return None if sink is None else (lambda event: sink(self, event))
 
     def _result(self, value: object = None, error: Exception | None = None) -> Result:
         name, seed = self._call.program.name, self._config.seed

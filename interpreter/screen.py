@@ -1,44 +1,57 @@
-"""What need not be sent: nodes with a constraint that is none, and all that depends on them."""
+"""What need not be sent: a node whose constraint is none, or lacks what it is to capture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
 
 from ..lang.graph import Node
-from ..lang.ops import Gen
+from ..lang.ops import Constraint, Gen, GrammarText
+from ..lang.options import nearest
 from ..lang.words import spell
 from .backend import Failed
-from .captures import constraint_fault
+from .schema_values import Fault, in_part, schema_fault, schemas_of
+
+NUM_GRAMMARS = 256  # whose names are kept
 
 
-class Screen:
-    """Refuses nodes on the client's side. Its owner calls it with segments in order."""
-
-    def __init__(self) -> None:
-        self._refused: dict[int, Failed] = {}
-
-    def split(self, segment: Iterable[Node]) -> tuple[list[Node], list[Failed]]:
-        """Give the nodes to send, and the failures of the others."""
-        sendable: list[Node] = []
-        failures: list[Failed] = []
-        for node in segment:
-            failure = self._failure(node)
-            if failure is None:
-                sendable.append(node)
-            else:
-                self._refused[node.id] = failure
-                failures.append(failure)
-        return sendable, failures
-
-    def _failure(self, node: Node) -> Failed | None:
-        if self._refused:
-            for source in (node.prev, *node.reads):
-                cause = None if source is None else self._refused.get(source)
-                if cause is not None:
-                    return Failed(node.id, cause.code, cause.message, cause.origin)
-        if isinstance(node.op, Gen):
-            fault = constraint_fault(node.op.constraint, node.op.captures)
-            if fault is not None:
-                code, reason = fault
-                return Failed(node.id, code, f"{spell(node.op)}: {reason}", node.id)
+def refusal(node: Node) -> Failed | None:
+    """Give the failure of a node that the client's side can refuse by itself."""
+    if not isinstance(node.op, Gen) or node.op.constraint is None:
         return None
+    fault = constraint_fault(node.op.constraint, node.op.captures)
+    if fault is None:
+        return None
+    return Failed(node.id, fault.code, f"{spell(node.op)}: {fault.reason}", node.id)
+
+
+def constraint_fault(constraint: Constraint, captures: tuple[str, ...] = ()) -> Fault | None:
+    """Say what is wrong with a constraint, as far as is known here."""
+    if constraint.schema is not None:
+        return schema_fault(constraint.schema)
+    grammar = constraint.grammar
+    if grammar is None:
+        return None
+    for path, schema in schemas_of(grammar):
+        fault = schema_fault(schema)
+        if fault is not None:
+            return Fault(fault.code, in_part(path, fault.reason))
+    return _name_fault(grammar, captures) if captures else None
+
+
+@functools.lru_cache(NUM_GRAMMARS)
+def _name_fault(grammar: GrammarText, captures: tuple[str, ...]) -> Fault | None:
+    # Here, because it needs the runtime, which `import plait` does without.
+    from ..runtime.errors import RequestError
+    from ..runtime.grammar.split import capturable
+    from .lowering import text_spec
+
+    try:
+        known = capturable(text_spec(grammar))
+    except RequestError as error:
+        return Fault(error.code, str(error))
+    for name in captures:
+        if name not in known:
+            what = f"captures: no rule, terminal or part is named {name}"
+            reason = f"{what}{nearest([name], known)}; the names are {', '.join(known)}"
+            return Fault("bad_grammar", reason)
+    return None

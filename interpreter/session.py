@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from ..lang.graph import Node
-from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Text, Value
+from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Source, Text, Value
 from ..lang.words import spell
 from ..runtime.errors import RequestCode, RequestError
 from ..runtime.sequence import Output, Request, ScoreRequest
@@ -126,11 +126,11 @@ class ExecutorSession:
         match node.op:
             case Text(text):
                 self._finish(state, before.add(text), text)
-            case Value(capture=str(capture)):
+            case Value(Source(capture=str(capture))):
                 message = f"the capture {capture!r} is to be read at the client, and sent as text"
                 raise RequestError("invalid_request", message)
             case Value(source):
-                value = self._states[source].text
+                value = self._states[source.node].text
                 self._finish(state, before.add(value), value)
             case RoleBegin(role):
                 self._finish(state, *open_turn(before, role, self._chat, self._codec))

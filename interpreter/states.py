@@ -40,5 +40,5 @@ def sources_of(node: Node) -> list[int]:
     sources = [] if node.prev is None else [node.prev]
     sources += node.reads
     if isinstance(node.op, Value):
-        sources.append(node.op.source)
+        sources.append(node.op.source.node)
     return list(dict.fromkeys(sources))

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 # What follows the last event: the run's result, or what no run may keep (KeyboardInterrupt).
 _Last: TypeAlias = Result | BaseException
+_Item: TypeAlias = NodeEvent | _Last
 _CLOSE_WAIT_S = 1.0
 
 
 def _translate(run: Run, event: NodeEvent) -> Event | None:
+    """Give an event as the consumer sees it. On the consumer's thread: values are read here."""
     error: NodeError | None = None
     parsed: object = None
     if run.driver is not None:
@@ -69,8 +71,8 @@ class Stream:
     """
 
     def __init__(self, call: Call) -> None:
-        self._run = Run(call, is_streaming=True, sink=self._put)
-        self._queue: queue.SimpleQueue[Event | _Last] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._run = Run(call, is_streaming=True, sink=self._queue.put)
         self._thread: threading.Thread | None = None
         self._claim = Claim()
         self._ending = _Ending()
@@ -121,8 +123,10 @@ class Stream:
         )
         self._thread.start()
         try:
-            while isinstance(item := self._queue.get(), Event):
-                yield item
+            while isinstance(item := self._queue.get(), NodeEvent):
+                event = _translate(self._run, item)
+                if event is not None:
+                    yield event
             self._ending.settle(item)
         finally:
             self.close()
@@ -133,11 +137,6 @@ class Stream:
         except BaseException as error:  # for the consumer, who waits for it
             self._queue.put(error)
 
-    def _put(self, run: Run, event: NodeEvent) -> None:
-        item = _translate(run, event)
-        if item is not None:
-            self._queue.put(item)
-
 
 class AsyncStream:
     """The async twin of `Stream`: `async for`, `async with`, `await stream.aclose()`.
@@ -146,11 +145,11 @@ class AsyncStream:
     """
 
     def __init__(self, call: Call) -> None:
-        self._run = Run(call, is_streaming=True, sink=self._put)
+        self._run = Run(call, is_streaming=True, sink=self._post)
         self._claim = Claim()
         self._ending = _Ending()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._queue: asyncio.Queue[Event | _Last] | None = None
+        self._queue: asyncio.Queue[_Item] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __aiter__(self) -> AsyncIterator[Event]:
@@ -199,8 +198,10 @@ class AsyncStream:
         self._queue = asyncio.Queue()
         self._task = self._loop.create_task(self._work())
         try:
-            while isinstance(item := await self._queue.get(), Event):
-                yield item
+            while isinstance(item := await self._queue.get(), NodeEvent):
+                event = _translate(self._run, item)
+                if event is not None:
+                    yield event
             self._ending.settle(item)
         finally:
             await self.aclose()
@@ -224,12 +225,7 @@ class AsyncStream:
             last = error
         self._post(last)
 
-    def _put(self, run: Run, event: NodeEvent) -> None:
-        item = _translate(run, event)
-        if item is not None:
-            self._post(item)
-
-    def _post(self, item: Event | _Last) -> None:
+    def _post(self, item: _Item) -> None:
         # Always through the loop, also from its own thread: so the order is that of the posts.
         if self._loop is not None and self._queue is not None:
             call_soon(self._loop, self._queue.put_nowait, item)

@@ -7,10 +7,12 @@ import warnings
 
 from .errors import InvalidArgument
 from .ops import Constraint
-from .options import refuse_unknown, strings
+from .options import refuse_twice, refuse_unknown, strings
 
 
-def captures_of(captures: object, name: str | None, constraint: Constraint) -> tuple[str, ...]:
+def captures_of(
+    captures: object, name: str | None, constraint: Constraint | None
+) -> tuple[str, ...]:
     """Give the checked names; those of a grammar's rules are checked where the gen runs.
 
     Raises: InvalidArgument.
@@ -18,20 +20,19 @@ def captures_of(captures: object, name: str | None, constraint: Constraint) -> t
     if captures is None:
         return ()
     given = strings("captures", captures)
-    for place, capture in enumerate(given):
-        if capture in given[:place]:
-            raise InvalidArgument(f"captures={list(given)!r}: {capture!r} is there twice")
-        if capture == name:
-            raise InvalidArgument(
-                f"captures={list(given)!r}: {capture!r} is the gen's own name; rename one of them"
-            )
-    if given and constraint.regex is None and constraint.grammar is None:
+    refuse_twice("captures", given)
+    if name in given:
+        raise InvalidArgument(
+            f"captures={list(given)!r}: {name!r} is the gen's own name; rename one of them"
+        )
+    regex = None if constraint is None else constraint.regex
+    if given and regex is None and (constraint is None or constraint.grammar is None):
         raise InvalidArgument(
             f"captures={list(given)!r}: they are groups of a regex, or rules, terminals and parts "
             "of a grammar in Lark or EBNF; give one"
         )
-    if given and constraint.regex is not None:
-        _check_groups(given, constraint.regex)
+    if given and regex is not None:
+        _check_groups(given, regex)
     return given
 
 

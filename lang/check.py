@@ -10,7 +10,7 @@ from typing import TypeAlias
 from .checked_ops import check_op
 from .errors import InvalidArgument
 from .graph import Graph, Node, Where
-from .ops import Gen, Input, Role, RoleBegin, RoleEnd, Select, Value
+from .ops import Gen, Input, Role, RoleBegin, RoleEnd, Select, Source, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +57,19 @@ def edges_point_back(graph: Graph) -> Iterator[Finding]:
 def values_have_sources(graph: Graph) -> Iterator[Finding]:
     """A Value reads its source, which is a gen or a select; nothing else reads."""
     for node in graph.nodes:
-        source = node.op.source if isinstance(node.op, Value) else None
+        source = node.op.source.node if isinstance(node.op, Value) else None
         if node.reads != (() if source is None else (source,)):
             yield node, f"it reads {list(node.reads)}; its operation asks for {source}"
-        elif isinstance(node.op, Value) and 0 <= node.op.source < node.id:
-            yield from ((node, fault) for fault in _without_value(node.op, graph.nodes))
+        elif isinstance(node.op, Value) and 0 <= node.op.source.node < node.id:
+            yield from ((node, fault) for fault in _without_value(node.op.source, graph.nodes))
 
 
-def _without_value(value: Value, nodes: Sequence[Node]) -> Iterator[str]:
-    source = nodes[value.source].op
-    if not isinstance(source, Gen | Select):
-        yield f"its source {value.source} is a {type(source).__name__}, which has no value"
-    elif value.capture not in (None, *(source.captures if isinstance(source, Gen) else ())):
-        yield f'its source {value.source} does not capture "{value.capture}"'
+def _without_value(source: Source, nodes: Sequence[Node]) -> Iterator[str]:
+    op = nodes[source.node].op
+    if not isinstance(op, Gen | Select):
+        yield f"its source {source.node} is a {type(op).__name__}, which has no value"
+    elif source.capture not in (None, *(op.captures if isinstance(op, Gen) else ())):
+        yield f'its source {source.node} does not capture "{source.capture}"'
 
 
 def turns_are_balanced(graph: Graph) -> Iterator[Finding]:

@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import get_args
 
 from .captures import captures_of
-from .constraint import KINDS, constraint_of
-from .ops import Gen, Input, Op, Sampling, Select, SelectMethod, Text
+from .constraint import checked_constraint, constraint_of
+from .ops import Constraint, Gen, Input, Op, Sampling, Select, SelectMethod, Text
 from .options import choices_of, name_of, sampling, seed_of, text, wrong
 
 METHODS: tuple[SelectMethod, ...] = get_args(SelectMethod)
@@ -26,17 +26,18 @@ def gen_of(
     Raises: InvalidArgument, naming the field.
     """
     own_name = name_of(name)
-    constraint = constraint_of(**constraints)
-    return Gen(
-        name=own_name,
-        sampling=options,
-        regex=constraint.regex,
-        choices=constraint.choices,
-        seed=seed_of(seed),
-        schema=constraint.schema,
-        grammar=constraint.grammar,
-        captures=captures_of(captures, own_name, constraint),
-    )
+    return _gen(own_name, options, constraint_of(**constraints), seed, captures)
+
+
+def _gen(
+    name: str | None,
+    options: Sampling,
+    constraint: Constraint | None,
+    seed: object,
+    captures: object,
+) -> Gen:
+    captured = captures_of(captures, name, constraint)
+    return Gen(name, options, constraint, seed_of(seed), captured)
 
 
 def select_of(name: object, choices: object, method: object) -> Select:
@@ -55,9 +56,8 @@ def check_op(op: Op) -> None:
     match op:
         case Gen():
             given = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
-            constraints = {name: getattr(op, name) for name in KINDS}
-            options = sampling(**given)
-            gen_of(op.name, options, seed=op.seed, captures=op.captures, **constraints)
+            constraint = None if op.constraint is None else checked_constraint(op.constraint)
+            _gen(name_of(op.name), sampling(**given), constraint, op.seed, op.captures)
         case Select():
             select_of(op.name, op.choices, op.method)
         case Text():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import Any, NoReturn, TypeGuard, TypeVar, cast, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
@@ -19,13 +18,16 @@ from .ops import (
     PropertyOrder,
     SchemaDocument,
 )
-from .options import check_encodes, choices_of, flag, text, whole, wrong
+from .options import check_encodes, choices_of, flag, refuse_twice, text, whole, wrong
 from .standin import stop
 
 ORDERS: tuple[PropertyOrder, ...] = get_args(PropertyOrder)
 FORMATS: tuple[GrammarFormat, ...] = get_args(GrammarFormat)
-KINDS = tuple(field.name for field in fields(Constraint))
-MAX_DEPTH = 32  # of grammars in each other
+Kind: TypeAlias = Literal["regex", "choices", "schema", "grammar"]  # the fields of Constraint
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# Of grammars in each other. The runtime has this bound as well (grammar/compose.py): it does not
+# know the language, and does not trust its client; here the author's line is in the message.
+MAX_DEPTH = 32
 
 T = TypeVar("T")
 
@@ -40,25 +42,56 @@ def constraint_of(
     schema: object = None,
     grammar: object = None,
     **schema_options: object,
-) -> Constraint:
-    """Give what at most one of these asks for. Raises: InvalidArgument, naming the field."""
-    constraints = zip(KINDS, (regex, choices, schema, grammar), strict=True)
-    given = [constraint for constraint, value in constraints if value is not None]
+) -> Constraint | None:
+    """Give what one of these asks for; None if none is given.
+
+    Raises: InvalidArgument, naming the field.
+    """
+    values: dict[Kind, object] = {
+        "regex": regex,
+        "choices": choices,
+        "schema": schema,
+        "grammar": grammar,
+    }
+    given: list[Kind] = [kind for kind in KINDS if values[kind] is not None]
     if len(given) > 1:
         raise InvalidArgument(
             f"{' and '.join(given)} are {'both' if len(given) == 2 else 'all'} given; "
             "a gen takes at most one of them"
         )
-    options_given = [key for key, value in schema_options.items() if value is not None]
-    if options_given and schema is None:
-        raise InvalidArgument(f"{options_given[0]} says how a schema's value is written; give one")
-    if grammar is not None:
-        return grammar_of(grammar)
-    return Constraint(
-        regex=None if regex is None else text("regex", regex),
-        choices=None if choices is None else choices_of(choices),
-        schema=None if schema is None else schema_of(schema, **schema_options),
-    )
+    if not given:
+        _refuse_options(schema_options)
+        return None
+    return constraint_of_kind(given[0], values[given[0]], **schema_options)
+
+
+def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> Constraint:
+    """Give the checked constraint of one kind. Raises: InvalidArgument, naming the field."""
+    if kind != "schema":
+        _refuse_options(schema_options)
+    match kind:
+        case "regex":
+            return Constraint(regex=text("regex", value))
+        case "choices":
+            return Constraint(choices=choices_of(value))
+        case "schema":
+            return Constraint(schema=schema_of(value, **schema_options))
+        case "grammar":
+            return grammar_of(value)
+
+
+def checked_constraint(constraint: Constraint, depth: int = MAX_DEPTH) -> Constraint:
+    """Check a constraint that came with a graph, or in a Grammar. Raises: InvalidArgument."""
+    if constraint.grammar is not None:
+        return Constraint(grammar=_checked_text(constraint.grammar, depth))
+    kind: Kind = next(kind for kind in KINDS if getattr(constraint, kind) is not None)
+    return constraint_of_kind(kind, getattr(constraint, kind))
+
+
+def _refuse_options(schema_options: Mapping[str, object]) -> None:
+    given = [name for name, value in schema_options.items() if value is not None]
+    if given:
+        raise InvalidArgument(f"{given[0]} says how a schema's value is written; give one")
 
 
 def schema_of(
@@ -108,7 +141,7 @@ def grammar_of(grammar: object) -> Constraint:
     if not isinstance(constraint, Constraint):
         allowed = "a text in Lark's syntax, EBNF or GBNF, or a Grammar(...)"
         raise wrong("grammar", grammar, allowed)
-    return _checked(constraint, MAX_DEPTH)
+    return checked_constraint(constraint)
 
 
 def parts_of(parts: object) -> tuple[GrammarPart, ...]:
@@ -133,7 +166,7 @@ def _checked_text(grammar: GrammarText, depth: int) -> GrammarText:
         raise wrong("format", grammar.format, f"one of {', '.join(FORMATS)}")
     if depth == 0:
         raise InvalidArgument(f"parts: more than {MAX_DEPTH} grammars in each other")
-    _refuse_twice(part.name for part in grammar.parts)
+    refuse_twice("parts", [part.name for part in grammar.parts])
     parts = [_checked_part(part, depth - 1) for part in grammar.parts]
     return GrammarText(known, text("grammar", grammar.source), tuple(parts))
 
@@ -141,26 +174,9 @@ def _checked_text(grammar: GrammarText, depth: int) -> GrammarText:
 def _checked_part(part: GrammarPart, depth: int) -> GrammarPart:
     name = text("parts", part.name)
     try:
-        return GrammarPart(name, _checked(part.constraint, depth))
+        return GrammarPart(name, checked_constraint(part.constraint, depth))
     except InvalidArgument as error:
         raise InvalidArgument(f"parts[{name!r}]: {error}") from None
-
-
-def _checked(constraint: Constraint, depth: int) -> Constraint:
-    given = {kind: value for kind in KINDS if (value := getattr(constraint, kind)) is not None}
-    if len(given) != 1:
-        raise InvalidArgument(f"a grammar is one of {', '.join(KINDS)}; give one")
-    if constraint.grammar is not None:
-        return Constraint(grammar=_checked_text(constraint.grammar, depth))
-    return constraint_of(**given)
-
-
-def _refuse_twice(names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidArgument(f"parts: {name!r} is there twice")
-        seen.add(name)
 
 
 def _one_of(options: tuple[T, ...], value: object) -> T | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from .ops import Source
+
 
 class Driver(Protocol):
     """Runs the nodes of one program; every method is thread-safe."""
 
-    def value(self, node: int, capture: str | None = None) -> object:
+    def value(self, source: Source) -> object:
         """Submit what is pending, wait for a gen or select, and give its value, or a capture.
 
         It is a str, or what a schema's JSON was read to, or of a capture without a text None.

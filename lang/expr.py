@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
 
 from .errors import InvalidArgument, RoleError
-from .ops import Gen, Role, RoleBegin, RoleEnd, Select
+from .ops import Gen, Role, RoleBegin, RoleEnd, Select, Source
 from .options import check_encodes
 from .standin import Hole, ParsedStandIn, StandIn, stop
 from .tape import Tape
@@ -16,12 +16,11 @@ from .words import spell
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A use of another node's value, without waiting for it."""
+    """A use of a value, without waiting for it."""
 
-    node: int
+    source: Source
     name: str
     tape: Tape = field(repr=False, compare=False)
-    capture: str | None = None
 
 
 Part: TypeAlias = str | Gen | Select | RoleBegin | RoleEnd | Link | Hole
@@ -58,15 +57,15 @@ class Ref(Expr):
 
     __slots__ = ()
 
-    def __init__(self, node: int, name: str, tape: Tape, capture: str | None = None) -> None:
-        Expr.__init__(self, (Link(node, name, tape, capture),))
+    def __init__(self, source: Source, name: str, tape: Tape) -> None:
+        Expr.__init__(self, (Link(source, name, tape),))
 
     @property
     def node(self) -> int:
         """Give the id of the node that makes the value."""
         link = self.parts[0]
         assert isinstance(link, Link)
-        return link.node
+        return link.source.node
 
 
 def turn(role: Role, content: object) -> Expr:

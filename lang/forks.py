@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from .errors import InvalidArgument, UnknownVariable
 from .expr import Expr, parts_of
-from .graph import Source
+from .ops import Source
 from .where import place
 
 if TYPE_CHECKING:
@@ -32,25 +32,25 @@ class Joined(Mapping[str, list[Any]]):
     so that an index always means the same branch.
     """
 
-    def __init__(self, driver: Driver, nodes: Mapping[str, Gathered]) -> None:
+    def __init__(self, driver: Driver, sources: Mapping[str, Gathered]) -> None:
         self._driver = driver
-        self._nodes = nodes
+        self._sources = sources
 
     def __getitem__(self, name: str) -> list[Any]:
-        if name not in self._nodes:
-            known = ", ".join(self._nodes) or "none"
+        if name not in self._sources:
+            known = ", ".join(self._sources) or "none"
             raise UnknownVariable(f'{place()}no branch set "{name}"; the branches set: {known}')
-        value = self._driver.value
-        return [None if at is None else value(at.node, at.capture) for at in self._nodes[name]]
+        found = self._sources[name]
+        return [None if source is None else self._driver.value(source) for source in found]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes)
+        return iter(self._sources)
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._sources)
 
     def __repr__(self) -> str:
-        return f"Joined({', '.join(self._nodes)})"
+        return f"Joined({', '.join(self._sources)})"
 
 
 class Forks(Sequence["State"]):
@@ -114,6 +114,6 @@ class Forks(Sequence["State"]):
         """
         nodes_below = [n for branch in self._branches for n in branch._all_nodes()]
         self._parent._driver.wait(sorted(nodes_below))
-        nodes = gather([dict(branch._own) for branch in self._branches])
-        self._parent._keep_joined(nodes)
-        return Joined(self._parent._driver, nodes)
+        sources = gather([dict(branch._own) for branch in self._branches])
+        self._parent._keep_joined(sources)
+        return Joined(self._parent._driver, sources)

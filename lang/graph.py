@@ -6,7 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 
-from .ops import Gen, Op, Select
+from .ops import Gen, Op, Select, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,6 @@ class Node:
     reads: tuple[int, ...] = ()
     branch: str = ""
     where: Where | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a variable's value is: what a node wrote, or a capture of it."""
-
-    node: int
-    capture: str | None = None
 
 
 def variables_of(node: Node) -> dict[str, Source]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
+
+from .errors import InvalidArgument
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")
@@ -44,11 +46,18 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """The value of another node, or a capture of it, as text; `reads` names the source."""
+class Source:
+    """Where a value is: what a node wrote, or a capture of it."""
 
-    source: int
+    node: int
     capture: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value that another node wrote or captured, as text; `reads` names that node."""
+
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,42 +130,45 @@ class GrammarPart:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a text must match: exactly one of these, each as a gen has it."""
+    """What a text must match: exactly one of these.
+
+    Raises: InvalidArgument for none, and for several.
+    """
 
     regex: str | None = None
     choices: tuple[str, ...] | None = None
     schema: JsonSchema | None = None
     grammar: GrammarText | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [field.name for field in fields(self)]
+        if sum(getattr(self, kind) is not None for kind in kinds) != 1:
+            raise InvalidArgument(f"a constraint is one of {', '.join(kinds)}; give one")
 
 
 @dataclass(frozen=True, slots=True)
 class Gen:
     """Let the model write, and keep what it wrote under `name`.
 
-    At most one of `regex`, `choices`, `schema` and `grammar` is given. `seed` overrides the
-    one that the run derives from its own seed and this node's place. `captures` are the named
-    parts of the constraint that become variables, too.
+    `constraint` is what the output matches. `seed` overrides the one that the run derives from
+    its own seed and this node's place. `captures` are the named parts of the constraint that
+    become variables, too.
     """
 
     name: str | None = None
     sampling: Sampling = Sampling()
-    regex: str | None = None
-    choices: tuple[str, ...] | None = None
+    constraint: Constraint | None = None
     seed: int | None = None
-    schema: JsonSchema | None = None
-    grammar: GrammarText | None = None
     captures: tuple[str, ...] = ()
-
-    @property
-    def constraint(self) -> Constraint:
-        """Give what the output must match; of a gen without a constraint, one of nothing."""
-        return Constraint(self.regex, self.choices, self.schema, self.grammar)
 
     def schema_of(self, capture: str | None) -> JsonSchema | None:
         """Give the schema of the value, or of a capture's; None if it is text."""
-        if capture is None or self.grammar is None:
-            return self.schema
-        parts = (part for part in self.grammar.parts if part.name == capture)
+        if self.constraint is None:
+            return None
+        grammar = self.constraint.grammar
+        if capture is None or grammar is None:
+            return self.constraint.schema
+        parts = (part for part in grammar.parts if part.name == capture)
         return next((part.constraint.schema for part in parts), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from .errors import InvalidArgument, NotSupported
@@ -148,6 +148,13 @@ def text(field: str, value: object) -> str:
     return plain
 
 
+def refuse_twice(field: str, names: Sequence[str]) -> None:
+    """Refuse a name that is there twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InvalidArgument(f"{field}={list(names)!r}: {twice!r} is there twice")
+
+
 def check_encodes(text: str, field: str) -> None:
     """Refuse a lone surrogate: it has no UTF-8, so no model and no message can have it."""
     if text.isascii():
@@ -166,9 +173,7 @@ def choices_of(choices: object) -> tuple[str, ...]:
     given = strings("choices", choices)
     if not given:
         raise wrong("choices", choices, "at least one str")
-    if len(set(given)) < len(given):
-        twice = next(c for i, c in enumerate(given) if c in given[:i])
-        raise InvalidArgument(f"choices={list(given)!r}: {twice!r} is there twice")
+    refuse_twice("choices", given)
     return given
 
 

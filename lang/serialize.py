@@ -30,11 +30,13 @@ from .ops import (
     Sampling,
     SchemaDocument,
     Select,
+    Source,
     Text,
     Value,
 )
 
-# 2: the graph has its forks; 3: gens with a schema or a grammar; 4: parts, and captures
+# 2: the graph has its forks; 3: gens with a schema or a grammar; 4: one constraint a gen, with
+# parts and a registry; captures, sources that name one, and heal
 VERSION = 4
 _MARK = "plait_graph"
 _KINDS: Mapping[str, type[Op]] = {
@@ -50,7 +52,7 @@ _KIND_OF = {kind: name for name, kind in _KINDS.items()}
 
 _RECORDS = (
     *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, SchemaDocument),
-    *(GrammarText, GrammarPart, Constraint),
+    *(GrammarText, GrammarPart, Constraint, Source),
     *_KINDS.values(),
 )
 _FIELDS: Mapping[type, Mapping[str, Field[object]]] = {
@@ -122,7 +124,7 @@ def _check_options(node: Node, at: str) -> None:
         check_op(node.op)
     except InvalidArgument as error:
         raise GraphError(f"{at}: {error}") from error
-    if node.reads != ((node.op.source,) if isinstance(node.op, Value) else ()):
+    if node.reads != ((node.op.source.node,) if isinstance(node.op, Value) else ()):
         raise GraphError(f"{at}: it reads {list(node.reads)}, which its operation does not")
 
 
@@ -219,7 +221,11 @@ def _read_record(kind: type[T], value: object, at: str) -> T:
     if missing:
         raise GraphError(f"{at}: missing field {', '.join(missing)}")
     hints = _HINTS[kind]
-    return kind(**{name: _read(hints[name], item, f"{at}.{name}") for name, item in given.items()})
+    read = {name: _read(hints[name], item, f"{at}.{name}") for name, item in given.items()}
+    try:
+        return kind(**read)
+    except InvalidArgument as error:
+        raise GraphError(f"{at}: {error}") from error
 
 
 def _wrong(at: str, expected: str, value: object) -> GraphError:

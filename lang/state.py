@@ -11,8 +11,8 @@ from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
 from .expr import Expr, Link, Part, Ref, parts_of, turn
 from .forks import Forks, Gathered, Joined
-from .graph import Source, Where, variables_of
-from .ops import Op, Role, RoleBegin, RoleEnd, Text, Value
+from .graph import Where, variables_of
+from .ops import Op, Role, RoleBegin, RoleEnd, Source, Text, Value
 from .roles import RoleBlock
 from .standin import Hole, stop
 from .tape import Tape
@@ -110,7 +110,7 @@ class State:
         found = self._find(name)
         if isinstance(found, tuple):
             return Joined(self._driver, {name: found})[name]
-        return self._driver.value(found.node, found.capture)
+        return self._driver.value(found)
 
     def __contains__(self, name: object) -> bool:
         stop(name, "`in` needs the value")
@@ -119,8 +119,7 @@ class State:
 
     def ref(self, name: str) -> Ref:
         """Give a variable as an expression: using it stays in the graph and waits for nothing."""
-        found = self._source_of(name, "ref")
-        return Ref(found.node, name, self._tape, found.capture)
+        return Ref(self._source_of(name, "ref"), name, self._tape)
 
     def meta(self, name: str) -> Meta:
         """Give what is known of a variable besides its value; waits for it."""
@@ -212,8 +211,8 @@ class State:
                 return self._text_steps(part)
             case Hole():
                 return [self._hole_step(part)]
-            case Link(node=node, capture=capture):
-                return [(Value(node, capture), (node,))]
+            case Link(source=source):
+                return [(Value(source), (source.node,))]
             case _:
                 return [(part, ())]
 

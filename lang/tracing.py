@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import NoReturn, cast
 
 from .graph import Break, Graph, Node, Where
-from .ops import Gen, Op, Select, Value
+from .ops import Gen, Op, Select, Source, Value
 from .standin import Hole, ParsedStandIn, StandIn
 from .state import State, Step
 from .statements import Moment, is_inside, under_way
@@ -119,12 +119,13 @@ class Tracing:
         self._nonce = f"{secrets.randbelow(10**12):012}"  # digits have no case to lose
         self._sentinel = re.compile(f"{_OPEN}{self._nonce}:([0-9]+){_CLOSE}")
 
-    def value(self, node: int, capture: str | None = None) -> object:
+    def value(self, source: Source) -> object:
         """Give a stand-in, and note the read: here a run waits."""
-        hole = Hole(capture or self._name(node), Value(node, capture), self, caller())
+        name = source.capture or self._name(source.node)
+        hole = Hole(name, Value(source), self, caller())
         self.reads.append(_Read(hole, len(self.tape)))
-        op = self.tape.node(node).op
-        is_parsed = isinstance(op, Gen) and op.schema_of(capture) is not None
+        op = self.tape.node(source.node).op
+        is_parsed = isinstance(op, Gen) and op.schema_of(source.capture) is not None
         return (ParsedStandIn if is_parsed else StandIn)(self, (hole,))
 
     def text(self, node: int) -> str:
@@ -133,7 +134,7 @@ class Tracing:
 
     def meta(self, node: int) -> object:
         """End the trace: only a run knows how a gen ended."""
-        hole = Hole(self._name(node), Value(node), self, caller())
+        hole = Hole(self._name(node), Value(Source(node)), self, caller())
         self.stop((hole,), "meta() needs the value")
 
     def wait(self, nodes: Sequence[int]) -> None:
@@ -256,4 +257,4 @@ class TracedState(State):
         if hole.owner is not tracing:
             return super()._hole_step(hole)
         tracing.appended.add(hole)
-        return hole.op, (hole.op.source,) if isinstance(hole.op, Value) else ()
+        return hole.op, (hole.op.source.node,) if isinstance(hole.op, Value) else ()

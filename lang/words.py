@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 
 from .ops import (
+    Constraint,
     Gen,
     GrammarText,
     Input,
@@ -57,8 +58,8 @@ def _words(op: Op) -> str:
     match op:
         case Text(text=text):
             return f"text {_short(text)}"
-        case Value(source=source, capture=capture):
-            return f"value of {source}" if capture is None else f"{capture} of {source}"
+        case Value(source=source):
+            return f"{source.capture or 'value'} of {source.node}"
         case Input(name=name):
             return f"input {name}"
         case RoleBegin(role=role):
@@ -74,21 +75,26 @@ def _words(op: Op) -> str:
 
 def _gen(op: Gen) -> str:
     sampling = {field.name: getattr(op.sampling, field.name) for field in fields(Sampling)}
-    schema = {} if op.schema is None else _schema(op.schema)
-    grammar = {} if op.grammar is None else _grammar(op.grammar)
-    constraints = _options(regex=op.regex, choices=op.choices, **schema, **grammar)
-    others = _options(captures=op.captures or None, seed=op.seed)
-    options = " ".join(filter(None, (_options(**sampling), constraints, others)))
+    constraint = {} if op.constraint is None else _constraint(op.constraint)
+    others = {"captures": op.captures or None, "seed": op.seed}
+    options = _options(**sampling, **constraint, **others)
     return f"gen {op.name or '(no name)'} {options}".rstrip()
 
 
+def _constraint(constraint: Constraint) -> dict[str, object]:
+    schema = {} if constraint.schema is None else _schema(constraint.schema)
+    grammar = {} if constraint.grammar is None else _grammar(constraint.grammar)
+    return {"regex": constraint.regex, "choices": constraint.choices, **schema, **grammar}
+
+
 def _schema(schema: JsonSchema) -> dict[str, object]:
-    """Give a schema and its options, those at their defaults left out."""
+    """Give a schema, its options but those at their defaults, and the URIs of its registry."""
     return {
         "schema": json.loads(schema.source),
         "strict": schema.strict or None,
         "whitespace": schema.whitespace or None,
         "order": None if schema.order == "listed" else schema.order,
+        "registry": [document.uri for document in schema.registry] or None,
     }
 
 

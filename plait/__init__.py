@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
 from .interpreter.defaults import set_default_backend
 from .interpreter.events import Event
-from .interpreter.offline import Grammar
+from .interpreter.grammar import Grammar
 from .interpreter.program import Function, function
 from .interpreter.result import Result
 from .interpreter.run import run_graph

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..interpreter.offline import Grammar
+from ..interpreter.grammar import Grammar
 from ..lang.errors import GrammarError, InvalidArgument, UsageError
 
 EXAMPLE = """examples:
@@ -85,13 +85,13 @@ def _grammar(args: argparse.Namespace) -> Grammar:
     options = {"strict": args.strict or None, "whitespace": args.whitespace, "order": args.order}
     files = _part_files(args.part)
     parts: dict[str, Grammar] = {}
-    is_told = False  # how JSON is written: that is for the parts then
+    is_for_parts = False  # how JSON is written
     for name, file in files.items():
         kind = _kind_of(file)
-        is_told |= kind == "json_schema"
+        is_for_parts |= kind == "json_schema"
         parts[name] = _read(file, kind, options if kind == "json_schema" else {})
     kind = args.kind or _kind_of(args.file)
-    return _read(args.file, kind, {} if is_told else options, parts or None)
+    return _read(args.file, kind, {} if is_for_parts else options, parts or None)
 
 
 def _part_files(parts: Sequence[str]) -> dict[str, str]:
@@ -102,6 +102,11 @@ def _part_files(parts: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--part {part}: pass NAME=FILE")
         if name in found:
             raise UsageError(f"--part {part}: {name} is there twice")
+        if file == "-":
+            raise UsageError(f"--part {part}: a part is read from a file, not from stdin")
+        if _kind_of(file) is None:
+            endings = ", ".join(ENDINGS)
+            raise UsageError(f"--part {part}: a part's file ends in one of {endings}")
         found[name] = file
     return found
 

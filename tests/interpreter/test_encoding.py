@@ -49,7 +49,7 @@ def tokenizer() -> TrainedTokenizer:
     return TrainedTokenizer()
 
 
-@settings(derandomize=True, max_examples=60)
+@settings(derandomize=True, max_examples=60, deadline=None)
 @given(data=st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GAPS)), max_size=500))
 def test_pieces_put_together_are_the_whole(
     tokenizer: TrainedTokenizer, data: list[tuple[str, str]]

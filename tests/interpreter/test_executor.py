@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plait.interpreter.backend import Delta, Done, Started
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, RoleBegin, RoleEnd, Text, Value
+from plait.lang.ops import Gen, RoleBegin, RoleEnd, Source, Text, Value
 from plait.runtime.model.scripted import IM_END, IM_START
 from plait.runtime.sequence import Output, Usage
 
@@ -63,7 +63,11 @@ def test_values_join_branches_and_wait_for_their_sources() -> None:
     stem = chain(Text("Q:"))
     left = Node(1, Gen("l"), 0, branch="0.0")
     right = Node(2, Gen("r"), 0, branch="0.1")
-    join = [Node(3, Value(2), 0, reads=(2,)), Node(4, Value(1), 3, reads=(1,)), Node(5, Gen(), 4)]
+    join = [
+        Node(3, Value(Source(2)), 0, reads=(2,)),
+        Node(4, Value(Source(1)), 3, reads=(1,)),
+        Node(5, Gen(), 4),
+    ]
     bench.session.submit([*stem, left, right, *join])
     bench.answer(1, "L")
     bench.run()
@@ -79,7 +83,8 @@ def test_segments_may_point_into_earlier_ones() -> None:
     bench.session.submit(chain(Text("a"), Gen("x")))
     bench.answer(1, "b")
     bench.run()
-    bench.session.submit([Node(2, Value(1), 0, reads=(1,)), Node(3, Gen(), 2), Node(4, Gen(), 1)])
+    use = Node(2, Value(Source(1)), 0, reads=(1,))
+    bench.session.submit([use, Node(3, Gen(), 2), Node(4, Gen(), 1)])
     assert bench.engine.prompt("run:3") == list(b"ab")
     assert bench.engine.prompt("run:4") == list(b"ab")
 

@@ -12,7 +12,7 @@ from plait.interpreter.backend import Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.executor import Executor, ExecutorSession
 from plait.interpreter.mailbox import Mailbox
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Sampling, Text
+from plait.lang.ops import Constraint, Gen, Sampling, Text
 from plait.runtime.config import EngineConfig
 from plait.runtime.grammar.compiler import GrammarCompiler
 from plait.runtime.grammar.spec import CompiledGrammar, GrammarSpec
@@ -76,13 +76,13 @@ def bench() -> Iterator[Bench]:
 
 def test_a_client_that_leaves_while_its_grammar_compiles_harms_no_other(bench: Bench) -> None:
     heard: list[NodeEvent] = []
-    left = bench.start("left", Gen("x", regex="[a-z]{1,9}"), heard.extend)
+    left = bench.start("left", Gen("x", constraint=Constraint(regex="[a-z]{1,9}")), heard.extend)
     assert bench.grammars.has_begun.wait(5)
     bench.mailbox.post(left.close)
     bench.start("plain", Gen("x"), bench.listen)
     assert isinstance(bench.ends.get(timeout=5), Done)  # while the grammar is not ready yet
     bench.grammars.gate.set()
-    bench.start("after", Gen("x", regex="yes|no"), bench.listen)
+    bench.start("after", Gen("x", constraint=Constraint(regex="yes|no")), bench.listen)
     last = bench.ends.get(timeout=5)
     assert isinstance(last, Done)
     assert last.text == "yes"

@@ -6,7 +6,7 @@ import pytest
 
 from plait.interpreter.backend import Done, Failed, NodeEvent, SessionConfig
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Input, RoleBegin, RoleEnd, Sampling, Text, Value
+from plait.lang.ops import Gen, Input, RoleBegin, RoleEnd, Sampling, Source, Text, Value
 from plait.runtime.sequence import Output
 
 from .bench import Bench, chain
@@ -31,7 +31,7 @@ def test_a_failure_reaches_all_dependants_with_its_cause() -> None:
         [
             *chain(Text("a"), Gen("bad"), Text("b"), Gen("after")),
             Node(4, Gen("sibling"), 0),
-            Node(5, Value(1), 4, reads=(1,)),
+            Node(5, Value(Source(1)), 4, reads=(1,)),
         ]
     )
     bench.fail(1)
@@ -50,7 +50,11 @@ def test_a_failure_reaches_all_dependants_with_its_cause() -> None:
 def test_cancel_stops_nodes_and_dependants_and_may_be_repeated() -> None:
     bench = Bench()
     bench.session.submit(
-        [*chain(Text("a"), Gen("x"), Gen("y")), Node(3, Gen("z"), 0), Node(4, Value(2), 3, (2,))]
+        [
+            *chain(Text("a"), Gen("x"), Gen("y")),
+            Node(3, Gen("z"), 0),
+            Node(4, Value(Source(2)), 3, (2,)),
+        ]
     )
     bench.session.cancel([1, 99])
     bench.session.cancel([1])
@@ -106,7 +110,7 @@ def test_runs_of_one_executor_do_not_touch_each_other() -> None:
     [
         [Node(0, Input("question"), None)],
         [Node(0, Text("a"), 5)],
-        [Node(0, Value(0), None, reads=(0,))],
+        [Node(0, Value(Source(0)), None, reads=(0,))],
         [Node(0, RoleEnd("user"), None)],
         [Node(0, Gen("x", Sampling(top_p=2.0)), None)],
         [Node(0, Gen("x", Sampling(temperature=-1.0)), None)],

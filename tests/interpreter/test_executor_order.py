@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plait.interpreter.backend import Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.executor import Executor
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Op, Text, Value
+from plait.lang.ops import Gen, Op, Source, Text, Value
 from plait.runtime.model.scripted import scripted_model
 from plait.runtime.sequence import Output, Request, ScoreRequest
 
@@ -56,8 +56,8 @@ def programs(draw: st.DrawFn) -> list[Node]:
         ops: list[Op] = [Text("a"), Text("bc"), Gen(f"g{id}")]
         op = draw(st.sampled_from(ops))
         if id and draw(st.booleans()):
-            op = Value(draw(earlier))
-        reads = (op.source,) if isinstance(op, Value) else ()
+            op = Value(Source(draw(earlier)))
+        reads = (op.source.node,) if isinstance(op, Value) else ()
         nodes.append(Node(id, op, prev, reads))
     return nodes
 

@@ -8,7 +8,7 @@ from plait.interpreter.backend import Done
 from plait.interpreter.lowering import sampling_params
 from plait.interpreter.seeds import place_seed
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Sampling, Select, Text
+from plait.lang.ops import Constraint, Gen, Sampling, Select, Text
 from plait.runtime.sequence import Output, Request, SamplingParams, ScoreRequest
 
 from .bench import Bench, chain
@@ -70,7 +70,10 @@ def test_sampling_is_the_nodes_over_the_runs_over_the_runtimes() -> None:
 def test_constraints_become_grammars() -> None:
     bench = Bench()
     bench.session.submit(
-        [Node(0, Gen(regex="[0-9]+"), None), Node(1, Gen(choices=("a", "b")), None)]
+        [
+            Node(0, Gen(constraint=Constraint(regex="[0-9]+")), None),
+            Node(1, Gen(constraint=Constraint(choices=("a", "b"))), None),
+        ]
     )
     grammars = [
         (request.grammar.kind, request.grammar.source)

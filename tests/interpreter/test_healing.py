@@ -12,7 +12,7 @@ from plait import State, assistant, function, gen, select, user
 from plait.interpreter.backends.local import LocalBackend
 from plait.interpreter.branch import BranchText, TextCodec
 from plait.lang.errors import InvalidArgument
-from plait.lang.ops import Gen, Op, RoleBegin, Sampling, Select, Text, Value
+from plait.lang.ops import Gen, Op, RoleBegin, Sampling, Select, Source, Text, Value
 from plait.runtime.config import EngineConfig
 from plait.runtime.model.interface import Model, ModelLimits
 from plait.runtime.model.scripted import CHATML, CONTROL_TOKENS, IM_END, ScriptedRunner
@@ -207,7 +207,7 @@ def test_only_what_the_program_wrote_is_healed() -> None:
     assert heals(Text("a"), Gen("cut"), Text("b"), Gen("y")) == [True, True]
     assert heals(Text("a"), RoleBegin("user"), Gen("x")) == [False]
     assert heals(RoleBegin("user"), Text("a"), Gen("x")) == [True]
-    assert heals(Text("a"), Gen("x"), Text("b"), Value(1), Gen("y")) == [True, True]
+    assert heals(Text("a"), Gen("x"), Text("b"), Value(Source(1)), Gen("y")) == [True, True]
     assert heals(Text("a"), Gen("x", Sampling(heal=False))) == [False]
 
 

@@ -8,7 +8,17 @@ import pytest
 
 from plait.interpreter.backend import Delta, Done, Failed
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, RoleBegin, RoleEnd, Sampling, Select, Text, Value
+from plait.lang.ops import (
+    Constraint,
+    Gen,
+    RoleBegin,
+    RoleEnd,
+    Sampling,
+    Select,
+    Source,
+    Text,
+    Value,
+)
 
 from .scripted_runs import Run, answer, chain, scripted
 
@@ -79,7 +89,7 @@ def test_branches_are_read_by_a_join_in_the_order_of_the_program() -> None:
         Node(0, Text("Q"), None),
         *(Node(1 + i, Text(str(i)), 0, branch=f"0.{i}") for i in range(3)),
         *(Node(4 + i, Gen("x"), 1 + i, branch=f"0.{i}") for i in range(3)),
-        *(Node(7 + i, Value(4 + i), 6 + i if i else 0, reads=(4 + i,)) for i in range(3)),
+        *(Node(7 + i, Value(Source(4 + i)), 6 + i if i else 0, reads=(4 + i,)) for i in range(3)),
         Node(10, Gen("y"), 9),
     ]
     with scripted(answer) as backend:
@@ -140,7 +150,7 @@ def test_stop_strings_are_cut_off_and_text_goes_on_after_them() -> None:
 
 
 def test_a_stop_string_ends_a_constrained_gen_where_its_text_is_whole() -> None:
-    gen = Gen("x", Sampling(stop=('"',), temperature=0.0), regex="[a-z ]+")
+    gen = Gen("x", Sampling(stop=('"',), temperature=0.0), constraint=Constraint(regex="[a-z ]+"))
     with scripted(lambda text: 'one two", three') as backend:
         run = Run(backend)
         assert run.text(chain(Text('{"'), gen, Text('"}'))) == '{"one two"}'
@@ -161,7 +171,7 @@ def test_deltas_join_to_the_value() -> None:
 @pytest.mark.parametrize(
     ("op", "code"),
     [
-        (Gen("x", regex="(unclosed"), "bad_grammar"),
+        (Gen("x", constraint=Constraint(regex="(unclosed")), "bad_grammar"),
         (Gen("x", Sampling(top_p=1.5)), "invalid_request"),
         (Gen("x", Sampling(min_p=-1.0)), "invalid_request"),
     ],
@@ -189,10 +199,10 @@ def test_a_prompt_over_the_context_is_refused_with_both_numbers() -> None:
 
 def test_a_constrained_gen_keeps_to_its_choices() -> None:
     with scripted(lambda text: "no such thing") as backend:
-        assert Run(backend).text(chain(Text("? "), Gen("x", choices=("yes", "no")))) == "? no"
-        assert (
-            Run(backend).text(chain(Text("? "), Gen("x", regex="[0-9]{3}"))).strip("? ").isdigit()
-        )
+        answer = Gen("x", constraint=Constraint(choices=("yes", "no")))
+        assert Run(backend).text(chain(Text("? "), answer)) == "? no"
+        digits = Gen("x", constraint=Constraint(regex="[0-9]{3}"))
+        assert Run(backend).text(chain(Text("? "), digits)).strip("? ").isdigit()
 
 
 def test_cancel_ends_what_runs_and_frees_it() -> None:

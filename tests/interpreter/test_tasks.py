@@ -219,9 +219,11 @@ def test_an_interrupt_ends_the_wait(way: str) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT))
     main = threading.main_thread().ident or 0
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        body() if way == "blocking" else tasks.run_here(lambda: tasks.spawn(body))
-    signal.signal(signal.SIGINT, before)
-    timer.join()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            body() if way == "blocking" else tasks.run_here(lambda: tasks.spawn(body))
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert unwound == [way]

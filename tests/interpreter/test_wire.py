@@ -22,7 +22,17 @@ from plait.interpreter.backend import (
     Started,
 )
 from plait.lang.graph import Node, Where
-from plait.lang.ops import Gen, RoleBegin, RoleEnd, Sampling, Select, Text, Value
+from plait.lang.ops import (
+    Constraint,
+    Gen,
+    RoleBegin,
+    RoleEnd,
+    Sampling,
+    Select,
+    Source,
+    Text,
+    Value,
+)
 from plait.runtime.errors import LinkError, RequestError
 from plait.runtime.protocol import MAX_PAYLOAD_BYTES
 
@@ -31,9 +41,9 @@ NODES = (
     Node(1, Text("tell me 日本 😀\x00"), 0),
     Node(2, RoleEnd("user"), 1),
     Node(3, Gen("a", Sampling(max_tokens=3, stop=("\n", "x"), temperature=0.5), seed=2**63 - 1), 2),
-    Node(4, Gen(None, regex="[0-9]+"), 3, branch="0.1/2.3"),
+    Node(4, Gen(None, constraint=Constraint(regex="[0-9]+")), 3, branch="0.1/2.3"),
     Node(5, Select("b", ("yes", "no"), "greedy_token_selection"), 3, branch="0.0"),
-    Node(6, Value(3), 5, (3,), "0.0"),
+    Node(6, Value(Source(3)), 5, (3,), "0.0"),
 )
 META = NodeMeta("stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125), {"yes": 0.75}, {"yes": -1.5})
 EVENTS: list[NodeEvent] = [

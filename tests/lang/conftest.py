@@ -9,7 +9,7 @@ import pytest
 
 from plait.lang.errors import NodeError
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, RoleBegin, RoleEnd, Select, Text, Value
+from plait.lang.ops import Gen, RoleBegin, RoleEnd, Select, Source, Text, Value
 from plait.lang.state import State
 from plait.lang.tape import Tape
 
@@ -24,12 +24,14 @@ class FakeDriver:
         self.num_waits = 0
         self.cancelled: list[int] = []
 
-    def value(self, node: int, capture: str | None = None) -> str:
+    def value(self, source: Source) -> str:
+        text = self.text(source.node)
+        return text if source.capture is None else f"{source.capture} of {text}"
+
+    def text(self, node: int) -> str:
         self.num_waits += 1
         self.run()
-        return self.texts[node] if capture is None else f"{capture} of {self.texts[node]}"
-
-    text = value
+        return self.texts[node]
 
     def meta(self, node: int) -> object:
         return {"node": node}
@@ -53,9 +55,9 @@ class FakeDriver:
         match node.op:
             case Text(text=text):
                 return text
-            case Value(source=source, capture=None):
+            case Value(source=Source(node=source, capture=None)):
                 return self.texts[source]
-            case Value(source=source, capture=capture):
+            case Value(source=Source(node=source, capture=capture)):
                 return f"{capture} of {self.texts[source]}"
             case RoleBegin(role=role):
                 return f"<{role}>"

@@ -9,7 +9,7 @@ import pytest
 from plait.lang.api import gen, select
 from plait.lang.errors import InvalidArgument, NotSupported
 from plait.lang.expr import Expr
-from plait.lang.ops import Gen, Sampling, Select
+from plait.lang.ops import Constraint, Gen, Sampling, Select
 
 
 def gen_op(expr: Expr) -> Gen:
@@ -41,7 +41,7 @@ def test_a_callers_list_is_copied() -> None:
     choices = ["a", "b"]
     expr = gen("x", choices=choices)
     choices.append("c")
-    assert gen_op(expr).choices == ("a", "b")
+    assert gen_op(expr).constraint == Constraint(choices=("a", "b"))
 
 
 @pytest.mark.parametrize(

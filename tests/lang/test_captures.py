@@ -93,7 +93,7 @@ def test_a_graph_keeps_parts_and_captures() -> None:
     op = again.nodes[0].op
     assert isinstance(op, Gen)
     assert op.captures == ("tool", "args")
-    assert op.grammar == CALL.constraint.grammar
+    assert op.constraint == CALL.constraint
     assert op.schema_of("args") == ARGS.schema
     assert op.schema_of("tool") is None
     shown = to_text(graph)
@@ -142,7 +142,6 @@ def nested(depth: int) -> Constraint:
         ({"choices": ["a"], "captures": ["a"]}, "groups of a regex, or rules, terminals and parts"),
         ({"schema": {}, "captures": ["a"]}, "groups of a regex"),
         ({"captures": ["a"]}, "groups of a regex"),
-        ({"grammar": Made(Constraint())}, "a grammar is one of regex, choices, schema, grammar"),
         ({"grammar": Made(nested(MAX_DEPTH + 1))}, "more than 32 grammars in each other"),
         ({"grammar": 3}, "Lark's syntax"),
     ],
@@ -151,6 +150,12 @@ def test_what_has_no_meaning_is_refused(options: dict[str, Any], message: str) -
     with pytest.raises(InvalidArgument, match=message) as caught:
         gen("x", **options)
     assert "test_captures.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("kinds", [{}, {"regex": "a", "choices": ("b",)}])
+def test_a_constraint_is_exactly_one(kinds: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match="one of regex, choices, schema, grammar; give one"):
+        Constraint(**kinds)
 
 
 def test_no_captures_are_none() -> None:
@@ -163,7 +168,7 @@ def test_no_captures_are_none() -> None:
     ("op", "message"),
     [
         ({"captures": ["x"]}, "groups of a regex"),
-        ({"grammar": {"format": "lark", "source": "a", "parts": [{"name": "x"}]}}, "constraint"),
+        ({"grammar": {"format": "lark", "source": "a", "parts": [{"name": "x"}]}}, "missing field"),
         (
             {
                 "grammar": {
@@ -172,7 +177,7 @@ def test_no_captures_are_none() -> None:
                     "parts": [{"name": "x", "constraint": {}}],
                 }
             },
-            r"parts\['x'\]: a grammar is one of",
+            r"parts\[0\].constraint: a constraint is one of",
         ),
         (
             {
@@ -182,11 +187,12 @@ def test_no_captures_are_none() -> None:
                     "parts": [{"name": "x", "constraint": {"regex": "a"}}] * 2,
                 }
             },
-            "parts: 'x' is there twice",
+            "'x' is there twice",
         ),
     ],
 )
 def test_a_damaged_graph_is_refused(op: dict[str, object], message: str) -> None:
+    op = op if "captures" in op else {"constraint": op}
     node = {"id": 0, "op": {"kind": "gen", **op}, "prev": None}
     with pytest.raises(GraphError, match=message):
         loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))
@@ -194,7 +200,7 @@ def test_a_damaged_graph_is_refused(op: dict[str, object], message: str) -> None
 
 def test_a_use_of_what_is_not_captured_is_refused() -> None:
     data = json.loads(dumps(Program(call).trace()))
-    data["nodes"][1]["op"]["capture"] = "nope"
+    data["nodes"][1]["op"]["source"]["capture"] = "nope"
     with pytest.raises(GraphError, match='its source 0 does not capture "nope"'):
         loads(json.dumps(data))
 
@@ -204,6 +210,6 @@ def test_a_graph_nested_without_end_is_refused() -> None:
     for _ in range(180):
         part = {"name": "x", "constraint": inner}
         inner = {"grammar": {"format": "ebnf", "source": "a", "parts": [part]}}
-    node = {"id": 0, "op": {"kind": "gen", **inner}, "prev": None}
+    node = {"id": 0, "op": {"kind": "gen", "constraint": inner}, "prev": None}
     with pytest.raises(GraphError, match=r"nested too deeply|more than 32"):
         loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))

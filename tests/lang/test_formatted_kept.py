@@ -12,7 +12,7 @@ from plait.lang.api import gen, select, user
 from plait.lang.expr import Expr
 from plait.lang.forks import Forks
 from plait.lang.graph import Graph
-from plait.lang.ops import Gen, Text, Value
+from plait.lang.ops import Gen, Source, Text, Value
 from plait.lang.program import Program
 from plait.lang.state import State
 
@@ -135,7 +135,7 @@ def test_the_break_is_where_the_text_was_formed_and_the_graph_is_kept() -> None:
         s += line
 
     graph = trace(body)
-    assert [node.op for node in graph.nodes] == [Gen("x"), Text("look up "), Value(0)]
+    assert [node.op for node in graph.nodes] == [Gen("x"), Text("look up "), Value(Source(0))]
     found = graph.breaks[-1]
     assert str(found.where) == f"test_formatted_kept.py:{body.__code__.co_firstlineno + 2}"
     assert "append it in the same statement" in found.reason

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plait.lang.api import assistant, gen, select, user
 from plait.lang.check import check
 from plait.lang.graph import Fork, Graph, Node, Prefix, Where
-from plait.lang.ops import Gen, Op, RoleBegin, RoleEnd, Text, Value
+from plait.lang.ops import Gen, Op, RoleBegin, RoleEnd, Source, Text, Value
 from plait.lang.program import Program
 from plait.lang.show import to_dot, to_mermaid, to_text
 from plait.lang.state import State
@@ -33,7 +33,7 @@ GRAPH = Program(body).trace()
 
 def chain(*ops: Op) -> Graph:
     nodes = (
-        Node(i, op, i - 1 if i else None, (op.source,) if isinstance(op, Value) else ())
+        Node(i, op, i - 1 if i else None, (op.source.node,) if isinstance(op, Value) else ())
         for i, op in enumerate(ops)
     )
     return Graph("g", tuple(nodes))
@@ -96,7 +96,7 @@ def test_traced_graphs_obey_the_rules() -> None:
 def test_each_rule_names_what_breaks_it() -> None:
     read = Node(0, Text("a"), None, reads=(0,))
     faulty = [
-        (chain(Text("a"), Value(0)), "its source 0 is a Text, which has no value"),
+        (chain(Text("a"), Value(Source(0))), "its source 0 is a Text, which has no value"),
         (chain(RoleBegin("user"), RoleBegin("user")), "a user turn begins inside a user turn"),
         (chain(RoleBegin("user"), RoleEnd("system")), "a system turn ends where user turn is open"),
         (Graph("g", (Node(0, Text("a"), 3),)), "prev is 3; an edge points to an earlier node"),

@@ -10,7 +10,7 @@ import pytest
 
 from plait import gen
 from plait.lang.errors import GraphError, InvalidArgument
-from plait.lang.ops import Gen, GrammarText, JsonSchema, SchemaDocument
+from plait.lang.ops import Constraint, Gen, GrammarText, JsonSchema, SchemaDocument
 from plait.lang.program import Program
 from plait.lang.serialize import dumps, loads
 from plait.lang.show import to_text
@@ -28,33 +28,39 @@ def op_of(*args: Any, **options: Any) -> Gen:
     return op
 
 
+def schema_of(*args: Any, **options: Any) -> JsonSchema:
+    constraint = op_of(*args, **options).constraint
+    assert constraint is not None
+    assert constraint.schema is not None
+    return constraint.schema
+
+
 def test_a_schema_is_kept_as_compact_json_in_the_order_of_its_properties() -> None:
     schema = {"type": "object", "properties": {"z": {}, "a": {"const": "é"}}}
-    assert op_of("x", schema).schema == JsonSchema(
+    assert schema_of("x", schema) == JsonSchema(
         '{"type":"object","properties":{"z":{},"a":{"const":"é"}}}'
     )
 
 
 def test_true_and_false_are_schemas() -> None:
-    assert op_of("x", True).schema == JsonSchema("true")
-    assert op_of("x", False).schema == JsonSchema("false")
+    assert schema_of("x", True) == JsonSchema("true")
+    assert schema_of("x", False) == JsonSchema("false")
 
 
 def test_a_class_is_kept_beside_its_schema() -> None:
-    schema = op_of("x", City).schema
-    assert schema is not None
+    schema = schema_of("x", City)
     assert schema.hint is City
     assert json.loads(schema.source)["required"] == ["name"]
 
 
 def test_the_options_of_a_schema_are_kept() -> None:
-    schema = op_of("x", {}, strict=True, whitespace=2, order="any").schema
+    schema = schema_of("x", {}, strict=True, whitespace=2, order="any")
     assert schema == JsonSchema("{}", strict=True, whitespace=2, order="any")
 
 
 def test_a_registry_is_kept_as_json_and_travels_with_the_graph() -> None:
     registry = {"http://a.org/n": {"type": "null"}, "http://a.org/t": True}
-    schema = op_of("x", {"$ref": "http://a.org/n"}, registry=registry).schema
+    schema = schema_of("x", {"$ref": "http://a.org/n"}, registry=registry)
     documents = (
         SchemaDocument("http://a.org/n", '{"type":"null"}'),
         SchemaDocument("http://a.org/t", "true"),
@@ -93,7 +99,9 @@ def test_a_registry_without_meaning_is_refused(registry: Any, reason: str) -> No
     ],
 )
 def test_a_grammar_says_by_its_rules_what_it_is(text: str, kind: str) -> None:
-    grammar = op_of("x", grammar=text).grammar
+    constraint = op_of("x", grammar=text).constraint
+    assert constraint is not None
+    grammar = constraint.grammar
     assert grammar is not None
     assert (grammar.format, grammar.source) == (kind, text)
 
@@ -152,9 +160,12 @@ def test_a_graph_keeps_the_schema_and_leaves_the_class_behind() -> None:
     assert again.digest() == graph.digest()
     op = again.nodes[0].op
     assert isinstance(op, Gen)
-    assert op.schema is not None
-    assert op.schema.hint is None
-    assert again.nodes[1].op == Gen("y", grammar=GrammarText("lark", 'start: "a"'))
+    schema = op.schema_of(None)
+    assert schema is not None
+    assert schema.hint is None
+    assert again.nodes[1].op == Gen(
+        "y", constraint=Constraint(grammar=GrammarText("lark", 'start: "a"'))
+    )
 
 
 def test_a_drawn_graph_shows_schema_and_grammar() -> None:
@@ -163,12 +174,21 @@ def test_a_drawn_graph_shows_schema_and_grammar() -> None:
     assert 'gen y lark="start: ' in drawn
 
 
+def test_graphs_that_differ_only_in_the_registry_are_drawn_differently() -> None:
+    def referring(uri: str) -> Program:
+        return Program(lambda s: s.__iadd__(gen("x", {}, registry={uri: True})))
+
+    drawn = to_text(referring("http://a.org/n").trace())
+    assert 'registry=["http://a.org/n"]' in drawn
+    assert drawn != to_text(referring("http://a.org/m").trace())
+
+
 @pytest.mark.parametrize(
     "schema",
     [{"source": "{"}, {"source": "3"}, {"source": "{}", "order": "x"}, {"source": "{}", "no": 1}],
 )
 def test_a_graph_with_a_damaged_schema_is_refused(schema: dict[str, object]) -> None:
-    node = {"id": 0, "op": {"kind": "gen", "schema": schema}, "prev": None}
+    node = {"id": 0, "op": {"kind": "gen", "constraint": {"schema": schema}}, "prev": None}
     with pytest.raises(GraphError, match=r"schema|order"):
         loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))
 

@@ -18,6 +18,7 @@ from plait.lang.errors import GraphError
 from plait.lang.graph import Break, Fork, Graph, Node, Where
 from plait.lang.ops import (
     ROLES,
+    Constraint,
     Gen,
     GrammarText,
     Input,
@@ -27,6 +28,7 @@ from plait.lang.ops import (
     RoleEnd,
     Sampling,
     Select,
+    Source,
     Text,
     Value,
 )
@@ -62,15 +64,18 @@ schemas = st.builds(
     st.integers(0, 3),
     st.sampled_from(ORDERS),
 )
+constraints = st.one_of(
+    st.builds(Constraint, regex=st.text(max_size=5)),
+    st.builds(Constraint, choices=choices.map(tuple)),
+    st.builds(Constraint, schema=schemas),
+    st.builds(Constraint, grammar=st.builds(GrammarText, st.sampled_from(FORMATS), st.text())),
+)
 gens = st.builds(Gen, names, samplings, seed=maybe(st.integers(0, 2**63 - 1)))
 plain_ops: st.SearchStrategy[Op] = st.one_of(
     st.builds(Text, st.text()),
     st.just(Input("q")),
     gens,
-    st.builds(Gen, names, regex=st.text(max_size=5)),
-    st.builds(Gen, names, choices=choices.map(tuple)),
-    st.builds(Gen, names, schema=schemas),
-    st.builds(Gen, names, grammar=st.builds(GrammarText, st.sampled_from(FORMATS), st.text())),
+    st.builds(Gen, names, constraint=constraints),
     st.builds(Select, names, choices.map(tuple), st.sampled_from(METHODS)),
 )
 
@@ -87,12 +92,12 @@ def graphs(draw: st.DrawFn) -> Graph:
         kind = draw(st.sampled_from(["plain", "turn", *(["value"] if sources else [])]))
         op: Op = draw(plain_ops)
         if kind == "value":
-            op = Value(draw(st.sampled_from(sources)))
+            op = Value(Source(draw(st.sampled_from(sources))))
         elif kind == "turn":
             op = RoleEnd(turn) if turn else RoleBegin(draw(st.sampled_from(ROLES)))
             turn = op.role if isinstance(op, RoleBegin) else None
         turns[i] = turn
-        reads = (op.source,) if isinstance(op, Value) else ()
+        reads = (op.source.node,) if isinstance(op, Value) else ()
         branch = draw(st.sampled_from(["", "0.1", "0.1/0.0"]))
         nodes.append(Node(i, op, prev, reads, branch, draw(wheres)))
     breaks = draw(st.lists(st.builds(Break, wheres, st.text(), st.text()), max_size=2))
@@ -177,10 +182,18 @@ def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:
         ([node({"kind": "gen", "sampling": {"top_p": 0}})], "node 0: top_p=0.0"),
         ([node({"kind": "gen", "sampling": {"max_tokens": True}})], "max_tokens: expected"),
         ([node({"kind": "gen", "sampling": {"top_p": 10**400}})], "top_p: the number is past"),
+        (
+            [node({"kind": "gen", "constraint": {}})],
+            "op.constraint: a constraint is one",
+        ),
+        (
+            [node({"kind": "gen", "constraint": {"regex": "a", "choices": ["b"]}})],
+            "a constraint is one of",
+        ),
         ([node({"kind": "select", "name": None, "choices": []})], "node 0: choices=()"),
         ([node(TEXT, prev=0)], "prev is 0; an edge points to an earlier node"),
         ([node(TEXT, id=1)], "its id is 1, its place 0"),
-        ([node({"kind": "value", "source": 0}, reads=[0])], "reads is 0"),
+        ([node({"kind": "value", "source": {"node": 0}}, reads=[0])], "reads is 0"),
         ([node({"kind": "role_end", "role": "user"})], "ends where no turn is open"),
         ([node({"kind": "input", "name": "q"})], 'the input "q" is not one'),
         ([node(TEXT, branch="0.0")], 'the branch "0.0" has no fork "0" among the graph\'s forks'),

@@ -16,7 +16,7 @@ from plait.lang.errors import (
     UnknownVariable,
 )
 from plait.lang.expr import Expr
-from plait.lang.ops import Gen, Text, Value
+from plait.lang.ops import Gen, Source, Text, Value
 from plait.lang.state import State
 
 Start: TypeAlias = Callable[..., tuple[State, Any]]
@@ -214,7 +214,7 @@ def test_a_ref_stays_in_the_graph_and_works_in_any_branch(start: Start) -> None:
     right += "you said " + left.ref("x") + "!"
     assert driver.num_waits == 0
     node = right._tape.nodes[3]
-    assert (node.op, node.reads, node.branch) == (Value(1), (1,), "0.1")
+    assert (node.op, node.reads, node.branch) == (Value(Source(1)), (1,), "0.1")
     assert right.text() == "you said [3]!"
 
 

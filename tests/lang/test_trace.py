@@ -11,7 +11,7 @@ import pytest
 from plait.lang.api import assistant, gen, user
 from plait.lang.errors import InvalidArgument, ProgramError, UnknownVariable
 from plait.lang.graph import Graph
-from plait.lang.ops import Gen, Input, Op, Text, Value
+from plait.lang.ops import Gen, Input, Op, Source, Text, Value
 from plait.lang.program import Program
 from plait.lang.state import State
 
@@ -84,7 +84,7 @@ def test_a_value_read_into_text_stays_in_the_graph(use: Callable[[State], str]) 
         s += use(s)
 
     graph = trace(body)
-    assert ops(graph) == [Gen("x"), Text("<"), Value(0), Text(">")]
+    assert ops(graph) == [Gen("x"), Text("<"), Value(Source(0)), Text(">")]
     assert graph.nodes[2].reads == (0,)
     assert graph.is_complete
     assert [(b.name, b.reason) for b in graph.breaks] == [("x", INTO_TEXT)]
@@ -99,7 +99,7 @@ def test_a_break_in_a_loop_is_listed_once() -> None:
 
     graph = trace(body)
     assert len(graph.breaks) == 2
-    assert ops(graph).count(Value(0)) == 4
+    assert ops(graph).count(Value(Source(0))) == 4
 
 
 def test_a_value_in_a_str_that_python_keeps_ends_the_graph_there() -> None:
@@ -154,7 +154,8 @@ def test_joined_values_are_stand_ins() -> None:
 
     graph = trace(body)
     assert ops(graph)[2:] == [
-        *(Text("0: "), Value(0), Text("\n1: "), Value(1), Value(0), Value(1)),
+        *(Text("0: "), Value(Source(0)), Text("\n1: "), Value(Source(1))),
+        *(Value(Source(0)), Value(Source(1))),
     ]
     assert graph.is_complete
 
@@ -186,7 +187,7 @@ def test_async_bodies_are_traced_until_they_wait_for_something_real() -> None:
         await asyncio.sleep(1)
 
     assert trace(static).is_complete
-    assert ops(trace(static)) == [Gen("x"), Value(0)]
+    assert ops(trace(static)) == [Gen("x"), Value(Source(0))]
     for body in (waits, sleeps):
         graph = trace(body)
         assert not graph.is_complete

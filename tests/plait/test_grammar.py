@@ -12,7 +12,7 @@ import pytest
 
 from plait import Grammar, GrammarError, InvalidArgument, gen
 from plait.__main__ import main
-from plait.lang.ops import Gen, GrammarText
+from plait.lang.ops import Constraint, Gen, GrammarText
 
 ORDER = {
     "type": "object",
@@ -163,7 +163,7 @@ def test_parts_are_read_from_files(folder: Path, text: str, code: int) -> None:
     ("parts", "message"),
     [
         (["name"], "--part name: pass NAME=FILE"),
-        (["name=words.txt"], "pass --kind"),
+        (["name=words.txt"], "words.txt: a part's file ends in one of .choices.json, .json, "),
         (["name=mood.choices.json", "name=word.regex"], "name is there twice"),
         (["name=nowhere.json"], "No such file"),
     ],
@@ -175,6 +175,11 @@ def test_a_part_that_is_none_is_refused(
     words = [word.replace("=", f"={folder}/") for part in parts for word in ("--part", part)]
     assert main(["grammar", str(folder / "call.ebnf"), *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_part_is_not_read_from_stdin(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grammar", str(folder / "sql.lark"), "--part", "name=-"]) == 2
+    assert "--part name=-: a part is read from a file, not from stdin" in capsys.readouterr().err
 
 
 def test_a_grammar_is_read_from_stdin(
@@ -216,7 +221,7 @@ def test_the_layout_of_json_is_as_gen_has_it() -> None:
 def test_gen_takes_a_grammar_that_says_what_it_is() -> None:
     (op,) = gen("x", grammar=Grammar(ebnf='root ::= "a"')).parts
     assert isinstance(op, Gen)
-    assert op.grammar == GrammarText("ebnf", 'root ::= "a"')
+    assert op.constraint == Constraint(grammar=GrammarText("ebnf", 'root ::= "a"'))
     assert gen("x", grammar=Grammar(regex="a")).parts == gen("x", regex="a").parts
     assert gen("x", grammar=Grammar(choices=["a"])).parts == gen("x", choices=["a"]).parts
     schema = Grammar(schema={}, whitespace=2)

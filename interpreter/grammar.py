@@ -1,17 +1,17 @@
-"""A grammar without a model: whether a text is one of its, random texts, what it guarantees."""
+"""A grammar that authors give to a gen, or try out without a model: match, sample, explain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
-from ..lang.constraint import constraint_of, parts_of
+from ..lang.constraint import constraint_of_kind, parts_of
 from ..lang.errors import GrammarError, InvalidArgument
 from ..lang.ops import Constraint, GrammarText, PropertyOrder
 from ..lang.options import text as text_of
 from ..lang.where import place
-from .captures import constraint_fault, part_mismatch
-from .values import mismatch
+from .schema_values import mismatch
+from .screen import constraint_fault
 
 if TYPE_CHECKING:
     from ..runtime.grammar.explain import Explanation
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from ..runtime.grammar.spec import GrammarSpec
 
 T = TypeVar("T")
+GrammarKind: TypeAlias = Literal["schema", "regex", "choices", "lark", "ebnf"]
+KINDS: tuple[GrammarKind, ...] = get_args(GrammarKind)
 MAX_BYTES = 200  # of a sample: from half of it on, it takes a short way to its end
 
 
 class Grammar:
-    """One constraint of a gen: to try out, `Grammar(schema=Order).match(text)`; to be given to a
-    gen, `gen(grammar=...)`, which may capture its parts; to be a part of another.
+    """One constraint of a gen: to try out, to give to a gen, to be a part of another.
+
+    `Grammar(schema=Order).match(text)` tries it out; `gen(grammar=...)` may capture its parts.
 
     Exactly one of `schema`, `regex`, `choices`, `lark` and `ebnf` is given; the others are as
     `gen` has them. `parts` are the grammars that a text in EBNF or GBNF names as rules, and one
@@ -47,22 +50,25 @@ class Grammar:
         order: PropertyOrder | None = None,
         registry: Mapping[str, object] | None = None,
     ) -> None:
-        given = {"schema": schema, "regex": regex, "choices": choices, "lark": lark, "ebnf": ebnf}
-        kinds = [kind for kind, value in given.items() if value is not None]
+        given: dict[GrammarKind, object] = {
+            "schema": schema,
+            "regex": regex,
+            "choices": choices,
+            "lark": lark,
+            "ebnf": ebnf,
+        }
+        kinds: list[GrammarKind] = [kind for kind in KINDS if given[kind] is not None]
         if len(kinds) != 1:
-            raise InvalidArgument(f"{place()}Grammar(): give one of {', '.join(given)}")
-        (self.kind,) = kinds
+            raise InvalidArgument(f"{place()}Grammar(): give one of {', '.join(KINDS)}")
+        self.kind = kinds[0]
+        options = {
+            "strict": strict,
+            "whitespace": whitespace,
+            "order": order,
+            "registry": registry,
+        }
         try:
-            self._constraint = constraint_of(
-                regex=regex,
-                choices=choices,
-                schema=schema,
-                grammar=_grammar_text(lark, ebnf, parts),
-                strict=strict,
-                whitespace=whitespace,
-                order=order,
-                registry=registry,
-            )
+            self._constraint = _constraint(self.kind, given[self.kind], parts, options)
         except InvalidArgument as error:
             raise InvalidArgument(f"{place()}Grammar(): {error}") from None
         self._compiled: PooledGrammar | None = None
@@ -94,7 +100,12 @@ class Grammar:
         schema, grammar = self._constraint.schema, self._constraint.grammar
         if reason or schema is not None:
             return reason if schema is None else reason or mismatch(schema, text)
-        return "" if grammar is None else self._asked(lambda: part_mismatch(grammar, text))
+        if grammar is None:
+            return ""
+        # Here, because it needs the runtime, which `import plait` does without.
+        from .captures import part_mismatch
+
+        return self._asked(lambda: part_mismatch(grammar, text))
 
     def sample(self, seed: int = 0, max_bytes: int = MAX_BYTES) -> str:
         """Give a random text, the same for the same seed. Raises: GrammarError."""
@@ -118,14 +129,12 @@ class Grammar:
 
     def _fault(self) -> str:
         fault = constraint_fault(self._constraint)
-        return "" if fault is None else fault[1]
+        return "" if fault is None else fault.reason
 
     def _spec(self) -> GrammarSpec:
         from .lowering import grammar_spec
 
-        spec = grammar_spec(self._constraint)
-        assert spec is not None
-        return spec
+        return grammar_spec(self._constraint)
 
     def _grammar(self) -> PooledGrammar:
         from ..runtime.grammar.explain import compile_plain
@@ -145,14 +154,17 @@ class Grammar:
             raise GrammarError(str(error), code=error.code) from error
 
 
-def _grammar_text(lark: object, ebnf: object, parts: object) -> GrammarText | None:
-    source = lark if lark is not None else ebnf
-    if source is None:
-        if parts is not None:
-            raise InvalidArgument(
-                "parts are named by a text in Lark, EBNF or GBNF; give lark or ebnf"
-            )
-        return None
-    field = "lark" if lark is not None else "ebnf"
-    named = () if parts is None else parts_of(parts)
-    return GrammarText("lark" if field == "lark" else "ebnf", text_of(field, source), named)
+def _constraint(
+    kind: GrammarKind, given: object, parts: object, schema_options: Mapping[str, object]
+) -> Constraint:
+    match kind:
+        case "lark" | "ebnf":
+            named = () if parts is None else parts_of(parts)
+            text = GrammarText(kind, text_of(kind, given), named)
+            return constraint_of_kind("grammar", text, **schema_options)
+        case "schema" | "regex" | "choices":
+            if parts is not None:
+                raise InvalidArgument(
+                    "parts are named by a text in Lark, EBNF or GBNF; give lark or ebnf"
+                )
+            return constraint_of_kind(kind, given, **schema_options)
