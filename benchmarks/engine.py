@@ -112,7 +112,7 @@ def main() -> int:
     engines: dict[str, Rival] = {
         "plait": Plait(path, args.threads),
         "llama.cpp": LlamaCpp(file, args.threads),
-        "transformers": Transformers(file, args.threads),
+        "transformers": Transformers(path, args.threads),
     }
     table = rows()
     for _ in range(args.rounds):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from plait.runtime.config import EngineConfig
+from plait.runtime.load.weights import opened
 from plait.runtime.model.native import NativeRunner
 from plait.runtime.model.registry import load_model
 from plait.runtime.model.runner import TorchRunner
@@ -146,12 +147,15 @@ class Transformers:
     """transformers on the weights of the same file, in fp32: its plain forward pass."""
 
     def __init__(self, path: Path, num_threads: int) -> None:
-        from transformers import AutoModelForCausalLM
+        from transformers import LlamaConfig, LlamaForCausalLM
 
         torch.set_num_threads(num_threads)
-        self._model: Any = AutoModelForCausalLM.from_pretrained(
-            str(path.parent), gguf_file=path.name, dtype=torch.float32
-        ).eval()
+        with opened(path) as weights:
+            config = LlamaConfig(**weights.config)
+            self._model: Any = LlamaForCausalLM(config).eval()
+            tensors = {name: weights.tensor(name) for name in weights.names()}
+            self._model.load_state_dict(tensors, strict=False)  # the head may be the embedding
+            self._model.tie_weights()
 
     @torch.inference_mode()
     def fill(self, texts: Sequence[Sequence[int]], num_shared: int = 0) -> None:

@@ -22,15 +22,15 @@ constexpr int kScoreQueries = 4, kValueQueries = 1;
 // One thread's room, for up to `queries` pairs of a row and a head.
 struct AttentionRoom {
     std::vector<float> q, out, scores, largest, total;
-    std::vector<uint32_t> q_high, q_low, p_high, p_low;
+    std::vector<uint32_t> q_pairs, p_pairs;
     std::vector<uint8_t> tiles;  // [2][4 tiles], for tokens that do not lie side by side
 
     void resize(int queries, int dim) {
         if (int(largest.size()) >= queries && q.size() >= size_t(queries) * dim) return;
         for (auto* each : {&q, &out}) each->resize(size_t(queries) * dim);
-        for (auto* each : {&q_high, &q_low}) each->resize(size_t(queries) * dim / 2);
+        q_pairs.resize(size_t(queries) * dim / 2);
         scores.resize(size_t(queries) * kChunk);
-        for (auto* each : {&p_high, &p_low}) each->resize(size_t(queries) * kChunk / 2);
+        p_pairs.resize(size_t(queries) * kChunk / 2);
         for (auto* each : {&largest, &total}) each->resize(queries);
         tiles.resize(size_t(8) * kTile * dim * 4);
     }
@@ -71,8 +71,7 @@ class Attention {
             const float* from = q + batch_.rows[begin + i / heads_] * q_stride + (kv_head * heads_ + i % heads_) * dim_;
             float* to = &room.q[size_t(i) * dim_];
             for (int d = 0; d < dim_; ++d) to[d] = from[d] * scale;
-            if (Tiles::kIsSplit)
-                Split<Tiles>::fill(to, dim_, &room.q_high[size_t(i) * dim_ / 2], &room.q_low[size_t(i) * dim_ / 2]);
+            if (Tiles::kIsPaired) Numbers<Tiles>::fill(to, dim_, &room.q_pairs[size_t(i) * dim_ / 2]);
             room.largest[i] = -INFINITY;
             room.total[i] = 0.0f;
         }
@@ -129,18 +128,17 @@ class Attention {
         }
     }
 
-    static INLINE Split<Tiles> split(const std::vector<float>& plain, const std::vector<uint32_t>& high,
-                              const std::vector<uint32_t>& low, int64_t at) {
-        return {plain.data() + at, high.data() + at / 2, low.data() + at / 2};
+    static INLINE Numbers<Tiles> numbers(const std::vector<float>& plain, const std::vector<uint32_t>& pairs, int64_t at) {
+        return {plain.data() + at, pairs.data() + at / 2};
     }
 
     template <int Q>
     void score_some(int query, const uint8_t* tile, int column, AttentionRoom& room) const {
         F16x sums[Q] = {};
-        const auto q = split(room.q, room.q_high, room.q_low, int64_t(query) * dim_);
+        const auto q = numbers(room.q, room.q_pairs, int64_t(query) * dim_);
         for (int i = 0; i < dim_ / 2; ++i) {
             const auto keys = Tiles::keys(tile, i);
-            UNROLL for (int r = 0; r < Q; ++r) sums[r] = Split<Tiles>::add(sums[r], keys, q, int64_t(r) * (dim_ / 2) + i);
+            UNROLL for (int r = 0; r < Q; ++r) sums[r] = Numbers<Tiles>::add(sums[r], keys, q, int64_t(r) * (dim_ / 2) + i);
         }
         UNROLL for (int r = 0; r < Q; ++r) store(&room.scores[size_t(query + r) * kChunk + column], sums[r]);
     }
@@ -173,10 +171,7 @@ class Attention {
             store(scores + j, weights);
             sums += weights;
         }
-        if (Tiles::kIsSplit) {
-            const size_t at = size_t(query) * kChunk / 2;
-            Split<Tiles>::fill(scores, padded, &room.p_high[at], &room.p_low[at]);
-        }
+        if (Tiles::kIsPaired) Numbers<Tiles>::fill(scores, padded, &room.p_pairs[size_t(query) * kChunk / 2]);
         const float fade = before == now ? 1.0f : before == -INFINITY ? 0.0f : std::exp(before - now);
         room.largest[query] = now;
         room.total[query] = room.total[query] * fade + sum(sums);
@@ -190,12 +185,12 @@ class Attention {
         F16x sums[Q][N];
         UNROLL for (int r = 0; r < Q; ++r)
             UNROLL for (int n = 0; n < N; ++n) sums[r][n] = load<F16x>(&room.out[size_t(query + r) * dim_ + d + 16 * n]);
-        const auto p = split(room.scores, room.p_high, room.p_low, int64_t(query) * kChunk);
+        const auto p = numbers(room.scores, room.p_pairs, int64_t(query) * kChunk);
         for (int j = 0; 2 * j < count; ++j) {
             UNROLL for (int n = 0; n < N; ++n) {
                 const auto values = Tiles::values(tiles[j / 8], dim_, j % 8, d + 16 * n);
                 UNROLL for (int r = 0; r < Q; ++r)
-                    sums[r][n] = Split<Tiles>::add(sums[r][n], values, p, int64_t(r) * (kChunk / 2) + j);
+                    sums[r][n] = Numbers<Tiles>::add(sums[r][n], values, p, int64_t(r) * (kChunk / 2) + j);
             }
         }
         UNROLL for (int r = 0; r < Q; ++r)

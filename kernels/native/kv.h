@@ -10,7 +10,7 @@ namespace PLAIT_ISA {
 // fp32: K [D][16], V [16][D].
 struct Fp32Tiles {
     static constexpr int kBytes = 4;
-    static constexpr bool kIsSplit = false;  // queries and weights are plain fp32
+    static constexpr bool kIsPaired = false;  // queries and weights are plain fp32
     struct Pair {
         F16x first, second;
     };
@@ -36,7 +36,7 @@ struct Fp32Tiles {
 struct Bf16Tiles {
     static constexpr int kBytes = 2;
 #if defined(__AVX512BF16__)
-    static constexpr bool kIsSplit = true;  // queries and weights are two bf16 each, high and low
+    static constexpr bool kIsPaired = true;  // queries and weights are bf16, too
     struct Pair {
         __m512bh both;
     };
@@ -45,7 +45,7 @@ struct Bf16Tiles {
         return {load<__m512bh>(tile + 4 * (j * dim + d))};
     }
 #else
-    static constexpr bool kIsSplit = false;
+    static constexpr bool kIsPaired = false;
     struct Pair {
         F16x first, second;
     };
@@ -75,35 +75,28 @@ struct Bf16Tiles {
     }
 };
 
-// Numbers that meet a Pair two at a time: fp32, or bf16 in a high and a low part, which together
-// keep 16 bits of each number.
+// Numbers that meet a Pair two at a time: fp32, or pairs of bf16 where the processor has a product
+// of those. K and V are rounded to bf16 anyway, so that loses no more than they have lost.
 template <class Tiles>
-struct Split {
+struct Numbers {
     const float* plain;
-    const uint32_t* high;
-    const uint32_t* low;
+    const uint32_t* pairs;
 
-    static INLINE F16x add(F16x sum, typename Tiles::Pair with, Split x, int64_t i) {
+    static INLINE F16x add(F16x sum, typename Tiles::Pair with, Numbers x, int64_t i) {
 #if defined(__AVX512BF16__)
-        if constexpr (Tiles::kIsSplit) {
-            const __m512 high = _mm512_dpbf16_ps((__m512)sum, with.both, (__m512bh)_mm512_set1_epi32(int(x.high[i])));
-            return (F16x)_mm512_dpbf16_ps(high, with.both, (__m512bh)_mm512_set1_epi32(int(x.low[i])));
-        } else
+        if constexpr (Tiles::kIsPaired)
+            return (F16x)_mm512_dpbf16_ps((__m512)sum, with.both, (__m512bh)_mm512_set1_epi32(int(x.pairs[i])));
+        else
 #endif
             return sum + with.first * x.plain[2 * i] + with.second * x.plain[2 * i + 1];
     }
 
-    // Fills `high` and `low` [n / 2] of `plain` [n].
-    static INLINE void fill(const float* plain, int n, uint32_t* high, uint32_t* low) {
+    // Fills `pairs` [n / 2] of `plain` [n].
+    static INLINE void fill(const float* plain, int n, uint32_t* pairs) {
 #if defined(__AVX512BF16__)
-        for (int i = 0; i < n; i += 16) {
-            const F16x x = load<F16x>(plain + i);
-            const __m256bh rounded = _mm512_cvtneps_pbh((__m512)x);
-            store(high + i / 2, rounded);
-            store(low + i / 2, _mm512_cvtneps_pbh((__m512)(x - bf16s(&rounded))));
-        }
+        for (int i = 0; i < n; i += 16) store(pairs + i / 2, _mm512_cvtneps_pbh((__m512)load<F16x>(plain + i)));
 #else
-        (void)plain, (void)n, (void)high, (void)low;  // never called: nothing is split there
+        (void)plain, (void)n, (void)pairs;  // never called: nothing is paired there
 #endif
     }
 };
