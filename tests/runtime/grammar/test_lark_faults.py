@@ -18,6 +18,9 @@ BYTES = Vocabulary([bytes((b,)) for b in range(256)], (256,), 257)
 COMPILER = GrammarCompiler(BYTES, 30.0, 1_000_000)
 
 
+PART = (("P", GrammarSpec("regex", ("q",))),)
+
+
 def compiled(source: str) -> CompiledGrammar:
     return COMPILER.compile(GrammarSpec("lark", (source,)))
 
@@ -37,6 +40,7 @@ def _doubling(line: str, start: str, end: str) -> str:
         ('start.2: a | b\na.2: "1"\nb: "1"', r"must be LALR\(1\)"),
         ('start: "x" | "y" loop\nloop: "z" loop', "rule loop: no finite text"),
         ("%declare INDENT\nstart: INDENT", "INDENT"),
+        ('start: "a" WS "b"\nWS: / +/\n%ignore WS', "rule start: no text .* what %ignore takes"),
         ("start: A\nA: /a*/", "zero-width"),
         (r"start: A+" + "\n" + r"A: /\ba/", r"terminal A: a lookbehind or \\b that depends"),
         ("start: A+\nA: /^a/", "terminal A: an anchor that depends"),
@@ -55,6 +59,37 @@ def test_what_is_not_supported_is_refused_by_name(source: str, reason: str) -> N
         compiled(source)
     assert caught.value.code == "bad_grammar"
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "start: (B)? A\nA.2: /(?!ab)a|b/\nB: /[a-c]/\n%ignore /[ c]+/",
+        "start: (A | B | C)+\nA.2: /(?!acd)ac/\nB: /a/\nC: /[cd]/",
+        "start: (A | B | C)+\nA.2: /(?!abx)a/\nB: /ab/\nC: /x/",
+        "start: (A | B)+\nA.2: /if(?![a-z0-9])/\nB: /[a-z]+|[0-9]+/",
+        "start: (A | B)+\nA.2: /a$/\nB: /[ab]/",
+        "start: (A | B | C)+\nA.2: /let\\b/\nB: /[a-z]+/\nC: /[0-9]+/",
+        "start: A | B P\nA.2: /let\\b/\nB: /[a-z]+/\n%declare P",
+    ],
+)
+def test_a_look_that_leaves_a_text_to_another_terminal_is_refused(source: str) -> None:
+    with pytest.raises(RequestError, match=r"terminal A: a look that fails on .* where B takes"):
+        COMPILER.compile(GrammarSpec("lark", (source,), parts=PART if "P" in source else ()))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "start: (A | B)+\nA.2: /if(?![a-z])/\nB: /[a-z]+/\n%ignore / +/",
+        'start: (A | "/" | B)+\nA: /\\/\\/.*$/m\nB: /[a-z]+/\n%ignore /\\s+/',
+        "start: (A | B)+\nA.2: /[0-9]+(?![0-9.])/\nB: /[0-9]+\\.[0-9]+/\n%ignore / +/",
+        "start: (A | B)+\nA: /[a-z](?!x)/\nB: /[0-9]/",
+        "start: (A | B)+\nA.2: /let\\b/\nB: /[a-z_][a-z0-9_]*/i\n%ignore / +/",
+    ],
+)
+def test_a_look_is_taken_where_no_other_terminal_takes_over(source: str) -> None:
+    compiled(source)
 
 
 @pytest.mark.parametrize(
