@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -13,7 +13,7 @@ from .lark_source import read_source
 
 if TYPE_CHECKING:
     from lark import Lark
-    from lark.grammar import Rule
+    from lark.grammar import Rule, Symbol
     from lark.lexer import ContextualLexer, TerminalDef
     from lark.load_grammar import Grammar
     from lark.parsers.lalr_analysis import IntParseTable
@@ -133,7 +133,8 @@ def _read(lark: Lark, start: str, parts: Collection[str]) -> LarkGrammar:
     table = cast("IntParseTable", lalr._parse_table)
     terminals = {str(t.name): _terminal(t) for t in lark.terminals}
     _check_groups(terminals.values())
-    _check_rules(lark.rules, {*terminals, *parts})
+    ignored = frozenset(map(str, lark.ignore_tokens))
+    _check_rules(lark.rules, {*terminals, *parts}, ignored, start)
     kinds = {id(lexer): number for number, lexer in enumerate(contextual.lexers.values())}
     lexers = {
         state: Lexer(kinds[id(lexer)], tuple(str(t.name) for t in lexer.terminals))  # type: ignore[attr-defined]
@@ -141,7 +142,7 @@ def _read(lark: Lark, start: str, parts: Collection[str]) -> LarkGrammar:
     }
     actions = {state: _actions(row) for state, row in table.states.items()}
     ends = table.start_states[start], table.end_states[start]
-    return LarkGrammar(terminals, frozenset(map(str, lark.ignore_tokens)), lexers, actions, *ends)
+    return LarkGrammar(terminals, ignored, lexers, actions, *ends)
 
 
 def _actions(row: dict[str, tuple[object, object]]) -> Actions:
@@ -189,15 +190,26 @@ def _check_groups(terminals: Iterable[Terminal]) -> None:
         seen.update(groups)
 
 
-def _check_rules(rules: Iterable[Rule], terminals: Collection[str]) -> None:
+def _check_rules(
+    rules: Iterable[Rule], terminals: Collection[str], ignored: Collection[str], start: str
+) -> None:
     """Refuse rules that no text can match to its end."""
     rows = [(rule.origin.name, rule.expansion) for rule in rules]
-    finite: set[str] = set(terminals)
-    size = -1
-    while len(finite) > size:
-        size = len(finite)
-        finite.update(name for name, row in rows if all(s.name in finite for s in row))
+    finite = _finite(rows, terminals)
     for name, _ in rows:
         if name not in finite and not name.startswith("__"):
             message = f"lark: rule {name}: no finite text matches it"
             raise RequestError("bad_grammar", message)
+    if start not in _finite(rows, set(terminals).difference(ignored)):
+        message = f"lark: rule {start}: no text matches it, as no rule sees what %ignore takes"
+        raise RequestError("bad_grammar", message)
+
+
+def _finite(rows: Sequence[tuple[str, Sequence[Symbol]]], terminals: Collection[str]) -> set[str]:
+    """Give the symbols that come to an end."""
+    finite = set(terminals)
+    size = -1
+    while len(finite) > size:
+        size = len(finite)
+        finite.update(name for name, row in rows if all(s.name in finite for s in row))
+    return finite
