@@ -52,6 +52,11 @@ def test_the_blocks_of_a_page_run(
     paste(page, names)
 
 
+def test_the_grammar_in_the_syntax_of_ebnf_is_one() -> None:
+    (source,) = re.findall(r"^```\n(root .*?)^```", (ROOT / PAGES[0]).read_text(), re.DOTALL | re.M)
+    assert plait.Grammar(ebnf=source).match("((do it(12)))")
+
+
 def test_the_program_with_captures_runs(backend: plait.Backend, names: dict[str, object]) -> None:
     paste("docs/grammars.md", names)
     captured = names["captured"]
