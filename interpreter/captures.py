@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
 from ..lang.ops import Constraint, Gen, GrammarText
 from ..runtime.errors import RequestError
@@ -15,6 +16,8 @@ from .backend import Done
 from .lowering import grammar_spec, text_spec
 from .schema_values import in_part, mismatch, part_value, schemas_of
 from .values import Parsed, Values, fault_of
+
+_NO_MATCH = "the text does not match the regex"
 
 
 def captured(node: Node, op: Gen, constraint: Constraint, done: Done) -> Values:
@@ -46,19 +49,23 @@ def _first_mismatch(grammar: GrammarText, split: Split) -> str:
 
 def _groups(node: Node, op: Gen, regex: str, done: Done) -> Values:
     own = Parsed(done.text)
+    # Python's `re` may take forever to find that a text does not match: it sees those that do.
+    if done.meta.finish_reason == "length" or done.meta.stop_reason is not None:
+        try:
+            split = splitter(grammar_spec(Constraint(regex=regex)), frozenset()).split(done.text)
+        except RequestError as error:
+            return _cut(node, op, done, own, f"it cannot be split: {error}", error)
+        if _is_cut(split, done):
+            return _cut(node, op, done, own, _NO_MATCH, can_go_on=split is not None)
     found = re.fullmatch(regex, done.text)
-    if found is None or (done.meta.finish_reason == "length" and _can_go_on(regex, done.text)):
-        return _cut(node, op, done, own, "the text does not match the regex")
+    if found is None:
+        return _cut(node, op, done, own, _NO_MATCH)
     texts = {name: found[name] for name in op.captures}
     return Values(own, {name: Parsed(text) for name, text in texts.items()}, texts)
 
 
-def _can_go_on(regex: str, text: str) -> bool:
-    try:
-        split = splitter(grammar_spec(Constraint(regex=regex)), frozenset()).split(text)
-    except RequestError:
-        return True
-    return split is None or split.can_go_on
+def _is_cut(split: Split | None, done: Done) -> bool:
+    return split is None or (done.meta.finish_reason == "length" and split.can_go_on)
 
 
 def _split(node: Node, op: Gen, grammar: GrammarText, done: Done) -> Values:
@@ -67,8 +74,9 @@ def _split(node: Node, op: Gen, grammar: GrammarText, done: Done) -> Values:
         split = splitter(text_spec(grammar), frozenset(op.captures)).split(done.text)
     except RequestError as error:
         return _cut(node, op, done, own, f"it cannot be split: {error}", error)
-    if split is None or (done.meta.finish_reason == "length" and split.can_go_on):
-        return _cut(node, op, done, own, "the text is none of the grammar's")
+    if split is None or _is_cut(split, done):
+        reason = "the text is none of the grammar's"
+        return _cut(node, op, done, own, reason, can_go_on=split is not None)
     if reason := _first_mismatch(grammar, split):
         own = Parsed(fault=fault_of(node, done, reason, is_whole=True))
     texts = {name: split.last(name) for name in op.captures}
@@ -82,13 +90,19 @@ def _split(node: Node, op: Gen, grammar: GrammarText, done: Done) -> Values:
 
 
 def _cut(
-    node: Node, op: Gen, done: Done, own: Parsed, reason: str, cause: Exception | None = None
+    node: Node,
+    op: Gen,
+    done: Done,
+    own: Parsed,
+    reason: str,
+    cause: Exception | None = None,
+    *,
+    can_go_on: bool = False,
 ) -> Values:
-    """Give the values of an output that is not whole: no capture can be read."""
-    captures = {
-        name: Parsed(
-            fault=fault_of(node, done, reason, cause, is_whole=False, what=f"the capture {name}")
-        )
-        for name in op.captures
-    }
-    return Values(own, captures)
+    """Give the values of an output that is not whole, or may not be: no capture can be read."""
+
+    def fault(name: str) -> Truncated | Invalid:
+        what = f"the capture {name}"
+        return fault_of(node, done, reason, cause, is_whole=False, what=what, can_go_on=can_go_on)
+
+    return Values(own, {name: Parsed(fault=fault(name)) for name in op.captures})

@@ -9,6 +9,7 @@ from ..lang.constraint import constraint_of_kind, parts_of
 from ..lang.errors import GrammarError, InvalidArgument
 from ..lang.ops import Constraint, GrammarText, PropertyOrder
 from ..lang.options import text as text_of
+from ..lang.options import wrong
 from ..lang.where import place
 from .schema_values import mismatch
 from .screen import constraint_fault
@@ -89,11 +90,19 @@ class Grammar:
         return own.regex if own.regex is not None else "\n".join(own.choices or ())
 
     def match(self, text: str) -> bool:
-        """Say whether a gen could write `text`, as a whole. Raises: GrammarError."""
+        """Say whether a gen could write `text`, as a whole.
+
+        Raises: GrammarError; InvalidArgument for what is no str.
+        """
         return not self.mismatch(text)
 
     def mismatch(self, text: str) -> str:
-        """Say why `text` is none of the grammar's; nothing if it is. Raises: GrammarError."""
+        """Say why `text` is none of the grammar's; nothing if it is.
+
+        Raises: GrammarError; InvalidArgument for what is no str.
+        """
+        if not isinstance(text, str):
+            raise InvalidArgument(f"{place()}Grammar.match(): {wrong('text', text, 'a str')}")
         from ..runtime.grammar.explain import mismatch as leaves
 
         reason = self._asked(lambda: leaves(self._grammar(), text))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from ..lang.graph import Node
 from ..lang.instances import load
-from ..lang.ops import GrammarText, JsonSchema, SchemaDocument
+from ..lang.ops import Constraint, GrammarText, JsonSchema, SchemaDocument
 from .backend import Done
 from .values import Parsed, fault_of
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 NUM_SCHEMAS = 256  # whose validators are kept
+TOO_DEEP = "it is nested too deeply to be read and validated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,12 @@ def part_value(
     cause: Exception | None = None
     try:
         value: object = _read(text)
-        reason = mismatch(schema, text)
+        reason = mismatch(schema, text, is_whole=is_whole)
         value = value if reason or schema.hint is None else load(schema.hint, value, text)
         if not reason:
             return Parsed(value)
     except RecursionError as error:
-        cause, reason = error, "it is nested too deeply to be read and validated"
+        cause, reason = error, TOO_DEEP
     except ValueError as error:  # pydantic's ValidationError is one, too
         cause, reason = error, str(error)
     except Exception as error:  # the author's class refuses the value in its own way
@@ -112,20 +113,35 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def mismatch(schema: JsonSchema, text: str) -> str:
-    """Say how a value, given as JSON, fails its schema, and where; nothing if it matches."""
+def mismatch(schema: JsonSchema, text: str, *, is_whole: bool = True) -> str:
+    """Say how a value, given as JSON, fails its schema, and where; nothing if it matches.
+
+    `is_whole`: a mask has allowed all of the text; what it guarantees is not validated again.
+    """
     validator, fault = _checked(schema.source, schema.registry)
     if validator is None:
         return "" if fault is None else fault.reason
     # As decimals: 0.3 is a multiple of 0.1, which doubles do not know.
     try:
         value = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
+        if is_whole and _is_exact(schema):
+            return ""
         mistake = next(iter(validator.iter_errors(value)), None)
+    except RecursionError:
+        return TOO_DEEP
     except re.error:  # a pattern that Python cannot have: the mask has kept to it
         return ""
     except ValueError as error:
         return str(error)
     return "" if mistake is None else f"{mistake.json_path}: {mistake.message}"
+
+
+def _is_exact(schema: JsonSchema) -> bool:
+    # Here, because they need the runtime, which `import plait` does without.
+    from ..runtime.grammar.explain import is_exact
+    from .lowering import grammar_spec
+
+    return is_exact(grammar_spec(Constraint(schema=schema)))
 
 
 @functools.lru_cache(NUM_SCHEMAS)
@@ -137,16 +153,21 @@ def _checked(
     from jsonschema_specifications import REGISTRY
     from referencing.jsonschema import specification_with
 
+    from .patterns import with_patterns
+
     field = "schema"
     try:
         dialect, schema = _exact(source)
+        if isinstance(schema, dict):
+            schema.pop("$schema", None)  # else a reference to all of it goes to another class
         registry = REGISTRY
         for document in documents:
             field = f"registry[{document.uri!r}]"
             its_dialect, contents = _exact(document.source)
             specification = specification_with(its_dialect.ID_OF(its_dialect.META_SCHEMA))
             registry = registry.with_resource(document.uri, specification.create_resource(contents))
-        return dialect(schema, registry=registry, format_checker=dialect.FORMAT_CHECKER), None
+        validator = with_patterns(dialect)
+        return validator(schema, registry=registry, format_checker=dialect.FORMAT_CHECKER), None
     except SchemaError as error:
         place = "/".join(("#", *map(str, error.absolute_path)))
         return None, Fault("bad_grammar", f"{field}: {place}: {error.message}")

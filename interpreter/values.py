@@ -67,25 +67,35 @@ def fault_of(
     *,
     is_whole: bool,
     what: str = "the value",
+    can_go_on: bool = False,
 ) -> Truncated | Invalid:
-    """Say what is wrong with `what` of a gen's output, or what has cut it if it is not whole."""
+    """Say what is wrong with `what` of a gen's output, or what has cut it if it is not whole.
+
+    `can_go_on`: the text is whole as it is, but a longer one would be as well.
+    """
     at = "" if node.where is None else f"{node.where}: "
     shown = done.text if len(done.text) <= _WIDTH else f"{done.text[:_WIDTH]}..."
     kind: type[Truncated | Invalid]
     if done.meta.finish_reason == "length" and not is_whole:
         kind = Truncated
-        num_tokens = done.meta.usage.output_tokens
-        reason = f"cut by max_tokens or the context after {num_tokens} tokens"
-        remedy = "; give it more max_tokens"
+        limit = f"max_tokens or the context after {done.meta.usage.output_tokens} tokens"
+        reason, remedy = f"cut by {limit}", "; give it more max_tokens"
+        if can_go_on:
+            reason = f"the text is whole but could go on, and was ended by {limit}"
+            remedy = "; give a stop string"
     else:
         kind, remedy = Invalid, ""
         if done.meta.stop_reason is not None and not is_whole:
             reason = f"cut by the stop string {done.meta.stop_reason!r}"
     branch = f" in branch {node.branch}" if node.branch else ""
-    message = f"{at}{spell(node.op)}{branch}: {what} is {_SAYS[kind]}: {reason}{remedy}: {shown}"
+    says = "may go on" if can_go_on else _SAYS[kind]
+    message = f"{at}{spell(node.op)}{branch}: {what} {says}: {reason}{remedy}: {shown}"
     fault = kind(one_line(message), text=done.text, reason=reason, node=node.id, where=node.where)
     fault.__cause__ = cause
     return fault
 
 
-_SAYS: dict[type[Truncated | Invalid], str] = {Truncated: "not whole", Invalid: "not valid"}
+_SAYS: dict[type[Truncated | Invalid], str] = {
+    Truncated: "is not whole",
+    Invalid: "is not valid",
+}

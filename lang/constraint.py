@@ -68,7 +68,7 @@ def constraint_of(
 def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> Constraint:
     """Give the checked constraint of one kind. Raises: InvalidArgument, naming the field."""
     if kind != "schema":
-        _refuse_options(schema_options)
+        _refuse_options(schema_options, is_inside=hasattr(value, "constraint"))
     match kind:
         case "regex":
             return Constraint(regex=text("regex", value))
@@ -88,10 +88,15 @@ def checked_constraint(constraint: Constraint, depth: int = MAX_DEPTH) -> Constr
     return constraint_of_kind(kind, getattr(constraint, kind))
 
 
-def _refuse_options(schema_options: Mapping[str, object]) -> None:
-    given = [name for name, value in schema_options.items() if value is not None]
-    if given:
-        raise InvalidArgument(f"{given[0]} says how a schema's value is written; give one")
+def _refuse_options(schema_options: Mapping[str, object], *, is_inside: bool = False) -> None:
+    """Refuse what belongs to a schema; `is_inside`: there may be one in a Grammar."""
+    for name, value in schema_options.items():
+        if value is not None:
+            remedy = f"give it to the Grammar: Grammar(schema=..., {name}=...)"
+            raise InvalidArgument(
+                f"{name} says how a schema's value is written: {', '.join(schema_options)} belong "
+                f"to a schema; {remedy if is_inside else 'give one, or leave it out'}"
+            )
 
 
 def schema_of(
@@ -210,6 +215,7 @@ def _registry(registry: object) -> tuple[SchemaDocument, ...]:
     if isinstance(registry, tuple):  # it came with a graph
         documents = cast("tuple[SchemaDocument, ...]", registry)
         for document in documents:
+            _check_uri(document.uri)
             _check_source(document.source, f"registry[{document.uri!r}]")
         return documents
     if not isinstance(registry, Mapping):
@@ -218,8 +224,20 @@ def _registry(registry: object) -> tuple[SchemaDocument, ...]:
     for uri, schema in cast("Mapping[object, object]", registry).items():
         if not isinstance(uri, str):
             raise wrong("registry", registry, "a dict whose keys are URIs")
+        _check_uri(text("registry", uri))
         found.append(SchemaDocument(text("registry", uri), _read(schema, f"registry[{uri!r}]")[0]))
     return tuple(found)
+
+
+def _check_uri(uri: str) -> None:
+    """Refuse what names no whole document."""
+    name, _, fragment = uri.partition("#")
+    if not name:
+        message = "it is the URI of the schema itself; name the document as its $ref does"
+        raise InvalidArgument(f"registry[{uri!r}]: {message}")
+    if fragment:
+        message = f"a URI of a whole document has no fragment; leave out {'#' + fragment!r}"
+        raise InvalidArgument(f"registry[{uri!r}]: {message}")
 
 
 def _dumped(schema: Mapping[Any, object], field: str) -> str:

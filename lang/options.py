@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from .errors import InvalidArgument, NotSupported
@@ -200,6 +200,8 @@ def strings(field: str, values: object) -> tuple[str, ...]:
         raise wrong(field, values, "a str or a list of str" if field == "stop" else "a list of str")
     if isinstance(values, set | frozenset):
         raise wrong(field, values, "a list: a set has no order")
+    if isinstance(values, Mapping):
+        raise wrong(field, values, "a list: of a dict it is not said which texts are meant")
     given = tuple(text(f"{field}[{i}]", value) for i, value in enumerate(values))
     if "" in given:
         raise wrong(field, list(given), "texts that are not empty")

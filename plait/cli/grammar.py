@@ -84,14 +84,18 @@ def _match(grammar: Grammar, text: str) -> int:
 def _grammar(args: argparse.Namespace) -> Grammar:
     options = {"strict": args.strict or None, "whitespace": args.whitespace, "order": args.order}
     files = _part_files(args.part)
-    parts: dict[str, Grammar] = {}
-    is_for_parts = False  # how JSON is written
-    for name, file in files.items():
-        kind = _kind_of(file)
-        is_for_parts |= kind == "json_schema"
-        parts[name] = _read(file, kind, options if kind == "json_schema" else {})
     kind = args.kind or _kind_of(args.file)
-    return _read(args.file, kind, {} if is_for_parts else options, parts or None)
+    if "json_schema" not in (kind, *map(_kind_of, files.values())):
+        _refuse_options(options)
+    parts = {name: _read(file, _kind_of(file), options) for name, file in files.items()}
+    return _read(args.file, kind, options, parts or None)
+
+
+def _refuse_options(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            reason = "it says how a JSON Schema's value is written, and there is no schema"
+            raise UsageError(f"--{name}: {reason} (a file that ends in .json)")
 
 
 def _part_files(parts: Sequence[str]) -> dict[str, str]:
@@ -121,22 +125,28 @@ def _read(
     options: Mapping[str, Any],
     parts: Mapping[str, Grammar] | None = None,
 ) -> Grammar:
+    """Read a grammar from a file; `options` are those of a schema."""
     if kind is None:
         raise UsageError(f"{file}: pass --kind, one of {', '.join(KINDS)}")
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        text = text.removeprefix("\ufeff")  # as some editors begin a file
         match kind:
             case "json_schema":
                 return Grammar(schema=json.loads(text), parts=parts, **options)
             case "choices":
-                return Grammar(choices=json.loads(text), parts=parts, **options)
+                return Grammar(choices=json.loads(text), parts=parts)
             case "regex":
-                return Grammar(regex=text.removesuffix("\n"), parts=parts, **options)
+                return Grammar(regex=text.removesuffix("\n"), parts=parts)
             case "lark":
-                return Grammar(lark=text, parts=parts, **options)
+                return Grammar(lark=text, parts=parts)
             case _:
-                return Grammar(ebnf=text, parts=parts, **options)
+                return Grammar(ebnf=text, parts=parts)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from error
-    except (ValueError, InvalidArgument) as error:
+    except RecursionError as error:
+        raise UsageError(f"{file}: it is nested too deeply") from error
+    except InvalidArgument as error:  # without the line of the author's, which is none here
+        raise UsageError(f"{file}: {str(error).partition('Grammar(): ')[2]}") from error
+    except ValueError as error:
         raise UsageError(f"{file}: {error}") from error

@@ -42,6 +42,9 @@ def build_ebnf(source: str, pool: Pool, *, parts: Mapping[str, PartNode], marker
         raise RequestError("grammar_budget", message) from e
     root = "root" if "root" in named else next(iter(named))
     check_finite(rules, named)
+    if all(set(row) <= {pool.languages.empty} for row in rules[root]):
+        message = f"ebnf: the rule {root} is empty; give it some text"
+        raise RequestError("bad_grammar", f'{message} (# begins a comment, "#" is the character)')
     return _Builder(spellable(rules, root, pool), pool, marker).rule(root)
 
 

@@ -118,7 +118,9 @@ class _Reader:
             self._expect("::=")
             rules[name] = self._options()
             if self._place < len(self._source) and not self._at_rule():
-                self._fail("expected a rule, a part of one or the end")
+                quote = self._source[self._place] == "'"
+                hint = "; write double quotes" if quote else ""
+                self._fail(f"expected a rule, a part of one or the end{hint}")
         if not rules:
             raise RequestError("bad_grammar", "ebnf: no rule; give at least root ::= ...")
         self._check_refs(rules)

@@ -5,6 +5,7 @@ Everything here works over the plain vocabulary of 256 single bytes.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,10 @@ from .state import State
 
 EXAMPLE_BYTES = 120
 NUM_EXAMPLES = 3
+# Of a survey before the first value of a schema; what takes more is validated each time.
+SURVEY_S = 0.25
+SURVEY_STATES = 20_000
+NUM_SURVEYED = 256  # of which the answer is kept
 
 COMBINING = (
     *("type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
@@ -110,6 +115,15 @@ def mismatch(grammar: PooledGrammar, text: str) -> str:
     return "" if state is not None and state.is_accepting else "the text is not whole"
 
 
+@functools.lru_cache(NUM_SURVEYED)
+def is_exact(spec: GrammarSpec) -> bool:
+    """Say whether the mask guarantees all of a schema; False where that takes long to say."""
+    try:
+        return not _surveyed(spec, Budget(SURVEY_S, SURVEY_STATES))[1].checked
+    except RequestError:
+        return False
+
+
 def samples(grammar: PooledGrammar, count: int, seed: int, max_bytes: int) -> tuple[str, ...]:
     """Give random texts of the grammar, the same for the same seed.
 
@@ -163,13 +177,17 @@ def _places(spec: GrammarSpec) -> Places:
 
 
 def _schema_places(spec: GrammarSpec) -> Places:
+    reader, found = _surveyed(spec, Budget(TIMEOUT_S, MAX_STATES))
+    exact, ignored = _sorted_places(reader, found)
+    return Places(exact, found.checked, ignored)
+
+
+def _surveyed(spec: GrammarSpec, budget: Budget) -> tuple[Reader, Survey]:
     pool = Pool(byte_vocabulary())
-    with pool.using(Budget(TIMEOUT_S, MAX_STATES)):
+    with pool.using(budget):
         (source,) = spec.source
         grammar = schema_grammar(source, pool, spec.schema_options)
-        found = survey(grammar, root_goal(grammar))
-        exact, ignored = _sorted_places(grammar.reader, found)
-    return Places(exact, found.checked, ignored)
+        return grammar.reader, survey(grammar, root_goal(grammar))
 
 
 def _sorted_places(reader: Reader, found: Survey) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -13,10 +13,12 @@ from typing import TypeAlias
 
 from ..errors import RequestError
 from . import lark_load
+from .charset import CharSet
 from .derive import Derivatives
 from .language import Language
 from .lark_load import LarkGrammar, Lexer
 from .lark_looks import Unclear
+from .lark_rivals import Rivals
 from .lark_terminal import Match, Matches
 from .node import Node
 from .piece import Guarded, Piece
@@ -38,6 +40,8 @@ class LarkLexing:
         self._derivatives = Derivatives(pool.languages, pool.languages.spellable)
         matches = Matches(pool.languages, self._derivatives)
         self._matches = {t.name: _find(t, matches) for t in grammar.terminals.values()}
+        self._rivals = Rivals(pool.languages, self._derivatives, self._firsts())
+        self._is_apart: set[tuple[str, str]] = set()
         self._lexed: dict[int, tuple[Lexed, ...]] = {}
         self._begun: dict[Language, Language] = {}
         self._is_keyword: dict[tuple[str, str], bool] = {}
@@ -51,6 +55,15 @@ class LarkLexing:
             found = self._lexed[lexer.number] = tuple(self._lex(lexer))
         return found
 
+    def _firsts(self) -> CharSet:
+        """Give the characters that may begin what is lexed next; all, if a part may."""
+        sets, terminals = self._languages.sets, self._grammar.terminals
+        names = {name for actions in self._grammar.actions.values() for name in actions.shifts}
+        if any(name.isupper() and name not in terminals for name in names):
+            return sets.all
+        rows = [self._derivatives.row(match.token) for match in self._matches.values()]
+        return sets.union([chars for row in rows for chars, _ in row])
+
     def _check_live(self, terminal: lark_load.Terminal) -> None:
         if not self._derivatives.is_live(self._matches[terminal.name].token):
             message = f"lark: terminal {terminal.shown}: no text matches it, or no token spells one"
@@ -61,6 +74,8 @@ class LarkLexing:
         found: list[Lexed] = []
         for place, name in enumerate(tried):
             rivals = [rival for rival in tried[:place] if self._can_meet(rival, name)]
+            for rival in rivals:
+                self._check_apart(rival, name)
             part, unless = self._exclude(name, rivals)
             whole = self._matches[name].token
             if name in self._grammar.ignored:
@@ -101,9 +116,22 @@ class LarkLexing:
 
     def _can_meet(self, rival: str, name: str) -> bool:
         """Say whether a text can begin with both terminals."""
+        if _are_apart(self._grammar.terminals[rival], self._grammar.terminals[name]):
+            return False
         rivals = self._beginning(self._matches[rival].sure, self._matches[rival].open)
         own = self._beginning(self._matches[name].token, None)
         return self._derivatives.is_live(self._languages.both((rivals, own)))
+
+    def _check_apart(self, rival: str, name: str) -> None:
+        """Refuse a look that leaves a text to a later terminal only by what follows it."""
+        if (rival, name) in self._is_apart:
+            return
+        if self._rivals.is_open(self._matches[rival], self._matches[name]):
+            shown, other = (self._grammar.terminals[each].shown for each in (rival, name))
+            reason = f"a look that fails on what follows, where {other} takes the same beginning,"
+            message = f"lark: terminal {shown}: {reason} is not supported in a constraint"
+            raise RequestError("bad_grammar", message)
+        self._is_apart.add((rival, name))
 
     def _beginning(self, language: Language, other: Language | None) -> Language:
         if other is not None:
@@ -147,6 +175,14 @@ class LarkLexing:
             part = languages.machine(Piece(part, whole, languages, self._derivatives))
         start = locals_.start(part, "plain", is_greedy=True)
         return [(name, self._pool.nodes.terminal(start, guards))]
+
+
+def _are_apart(one: lark_load.Terminal, other: lark_load.Terminal) -> bool:
+    """Say quickly of two words that surely no text begins with both: keywords are many."""
+    if not (one.is_text and other.is_text and one.text.isascii() and other.text.isascii()):
+        return False
+    short, long = sorted((one.text.lower(), other.text.lower()), key=len)
+    return not long.startswith(short)
 
 
 def _find(terminal: lark_load.Terminal, matches: Matches) -> Match:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..errors import RequestError
-from .lark_parts import check_declared, check_used
+from .lark_parts import check_used
+from .lark_source import read_source
 
 if TYPE_CHECKING:
     from lark import Lark
-    from lark.grammar import Rule
+    from lark.grammar import Rule, Symbol
     from lark.lexer import ContextualLexer, TerminalDef
+    from lark.load_grammar import Grammar
     from lark.parsers.lalr_analysis import IntParseTable
     from lark.parsers.lalr_parser import LALR_Parser
 
@@ -21,9 +23,6 @@ MAX_LEN = 100_000  # characters; lark cannot be interrupted
 MESSAGE_LEN = 600  # characters of lark's message that are shown
 START = "start"  # the rule of whole texts
 END = "$END"
-
-_IMPORT = re.compile(r"^[ \t]*%import[ \t]+(\.*\w*)", re.MULTILINE)
-_LIBRARIES = ("common", "lark", "python", "unicode")
 
 Reduce: TypeAlias = tuple[int, str]  # pop so many states, go on as after this rule
 
@@ -80,10 +79,8 @@ def load(source: str, parts: Collection[str] = ()) -> LarkGrammar:
     if len(source) > MAX_LEN:
         message = f"grammar too large: lark: longer than {MAX_LEN} characters"
         raise RequestError("grammar_budget", message)
-    _check_imports(source)
-    check_declared(source, parts)
     try:
-        lark = _load(source)
+        lark = _load(read_source(source, parts))
         check_used(source, _undefined(lark), parts)
         return _read(lark, parts)
     except RequestError:
@@ -95,7 +92,7 @@ def load(source: str, parts: Collection[str] = ()) -> LarkGrammar:
         raise RequestError("bad_grammar", _message(e)) from e
 
 
-def _load(source: str) -> Lark:
+def _load(grammar: Grammar) -> Lark:
     from lark import Lark
     from lark.parsers.lalr_parser import LALR_Parser
 
@@ -108,16 +105,7 @@ def _load(source: str) -> Lark:
             super().__init__(parser_conf, debug, strict=True)  # type: ignore[arg-type]
 
     plugins: dict[str, type] = {"LALR_Parser": StrictParser}
-    return Lark(source, parser="lalr", lexer="contextual", start=START, _plugins=plugins)
-
-
-def _check_imports(source: str) -> None:
-    """Allow what comes with lark only: a request must not read this machine's files."""
-    for found in _IMPORT.finditer(source):
-        if found[1] not in _LIBRARIES:
-            line = source.count("\n", 0, found.start()) + 1
-            message = f"lark: line {line}: %import {found[1]}: only {', '.join(_LIBRARIES)} can be"
-            raise RequestError("bad_grammar", f"{message} imported")
+    return Lark(grammar, parser="lalr", lexer="contextual", start=START, _plugins=plugins)
 
 
 def _message(error: Exception) -> str:
@@ -128,7 +116,7 @@ def _message(error: Exception) -> str:
         shown = shown[:MESSAGE_LEN] + " ..."
     if "Shift/Reduce" in shown or "Reduce/Reduce" in shown:
         shown = shown.replace(" [strict-mode]", "").strip()
-        return f"lark: the grammar must be LALR(1), but has a conflict: {shown}"
+        return f"lark: the grammar must be LALR(1), but has a conflict (EBNF takes any): {shown}"
     return f"lark: {shown}"
 
 
@@ -146,7 +134,8 @@ def _read(lark: Lark, parts: Collection[str]) -> LarkGrammar:
     table = cast("IntParseTable", lalr._parse_table)
     terminals = {str(t.name): _terminal(t) for t in lark.terminals}
     _check_groups(terminals.values())
-    _check_rules(lark.rules, {*terminals, *parts})
+    ignored = frozenset(map(str, lark.ignore_tokens))
+    _check_rules(lark.rules, {*terminals, *parts}, ignored)
     kinds = {id(lexer): number for number, lexer in enumerate(contextual.lexers.values())}
     lexers = {
         state: Lexer(kinds[id(lexer)], tuple(str(t.name) for t in lexer.terminals))  # type: ignore[attr-defined]
@@ -154,7 +143,7 @@ def _read(lark: Lark, parts: Collection[str]) -> LarkGrammar:
     }
     actions = {state: _actions(row) for state, row in table.states.items()}
     ends = table.start_states[START], table.end_states[START]
-    return LarkGrammar(terminals, frozenset(map(str, lark.ignore_tokens)), lexers, actions, *ends)
+    return LarkGrammar(terminals, ignored, lexers, actions, *ends)
 
 
 def _actions(row: dict[str, tuple[object, object]]) -> Actions:
@@ -192,6 +181,8 @@ def _check_groups(terminals: Iterable[Terminal]) -> None:
         try:
             groups = re.compile(f"(?P<{terminal.name}>{terminal.regex})").groupindex
         except re.error as e:
+            if "open group" in e.msg:  # lark's own one, around all: the backreference is the fault
+                continue
             reason = f"{e.msg}; write /.../i" if "flags" in e.msg else e.msg
             raise RequestError("bad_grammar", f"lark: terminal {terminal.shown}: {reason}") from e
         if seen.intersection(groups):
@@ -200,15 +191,26 @@ def _check_groups(terminals: Iterable[Terminal]) -> None:
         seen.update(groups)
 
 
-def _check_rules(rules: Iterable[Rule], terminals: Collection[str]) -> None:
+def _check_rules(
+    rules: Iterable[Rule], terminals: Collection[str], ignored: Collection[str]
+) -> None:
     """Refuse rules that no text can match to its end."""
     rows = [(rule.origin.name, rule.expansion) for rule in rules]
-    finite: set[str] = set(terminals)
-    size = -1
-    while len(finite) > size:
-        size = len(finite)
-        finite.update(name for name, row in rows if all(s.name in finite for s in row))
+    finite = _finite(rows, terminals)
     for name, _ in rows:
         if name not in finite and not name.startswith("__"):
             message = f"lark: rule {name}: no finite text matches it"
             raise RequestError("bad_grammar", message)
+    if START not in _finite(rows, set(terminals).difference(ignored)):
+        message = f"lark: rule {START}: no text matches it, as no rule sees what %ignore takes"
+        raise RequestError("bad_grammar", message)
+
+
+def _finite(rows: Sequence[tuple[str, Sequence[Symbol]]], terminals: Collection[str]) -> set[str]:
+    """Give the symbols that come to an end."""
+    finite = set(terminals)
+    size = -1
+    while len(finite) > size:
+        size = len(finite)
+        finite.update(name for name, row in rows if all(s.name in finite for s in row))
+    return finite

@@ -8,24 +8,30 @@ from collections.abc import Collection, Mapping
 from ..errors import RequestError
 from .node import PartNode
 
-_DECLARE = re.compile(r"^[ \t]*%declare[ \t]+(.*)$", re.MULTILINE)
 
-
-def check_declared(source: str, parts: Collection[str]) -> None:
+def check_declared(source: str, declared: Collection[str], parts: Collection[str]) -> None:
     """Refuse a part that the grammar does not declare. Raises: RequestError."""
-    declared = {name for found in _DECLARE.finditer(source) for name in found[1].split()}
     for name in parts:
         if name in declared:
             continue
-        where = re.search(rf"^[ \t]*[?!]*{re.escape(name)}[ \t]*[.:{{]", source, re.MULTILINE)
-        if where is not None:
-            line = source.count("\n", 0, where.end()) + 1
-            reason = f"line {line}: {name} is defined here and in parts; rename one of them"
+        if _definition(source, name) is not None:
+            reason = is_defined_twice(source, name)
         elif not name.isupper():
             reason = f"part {name}: it stands for a terminal, whose name is in capitals"
         else:
             reason = f"part {name}: write %declare {name}, and name it in a rule"
         raise RequestError("bad_grammar", f"lark: {reason}")
+
+
+def is_defined_twice(source: str, name: str) -> str:
+    """Say that a part's name has a definition in the grammar too."""
+    where = _definition(source, name)
+    line = "" if where is None else f"line {source.count(chr(10), 0, where.end()) + 1}: "
+    return f"{line}{name} is defined here and in parts; rename one of them"
+
+
+def _definition(source: str, name: str) -> re.Match[str] | None:
+    return re.search(rf"^\s*[?!]*{re.escape(name)}\s*[.:{{]", source, re.MULTILINE)
 
 
 def check_used(source: str, undefined: Collection[str], parts: Collection[str]) -> None:
@@ -36,7 +42,7 @@ def check_used(source: str, undefined: Collection[str], parts: Collection[str]) 
     """
     for name in undefined:
         if name not in parts:
-            where = re.search(rf"^[ \t]*%declare\b.*\b{re.escape(name)}\b", source, re.MULTILINE)
+            where = re.search(rf"^\s*%declare\b.*\b{re.escape(name)}\b", source, re.MULTILINE)
             line = "" if where is None else f"line {source.count(chr(10), 0, where.end()) + 1}: "
             reason = f"{line}%declare {name}: a terminal needs a definition here, or a part"
             raise RequestError("bad_grammar", f"lark: {reason} of this name")

@@ -290,3 +290,34 @@ def joined(s: State) -> None:
 def test_a_join_that_fails_cancels_what_waits_for_a_capture() -> None:
     with pytest.raises(NodeError):
         run(joined, TEXT)
+
+
+@function
+def worded(s: State, regex: str, options: dict[str, Any]) -> str:
+    s += "call?"
+    s += gen("all", regex=regex, captures=["w"], **options)
+    return str(s["w"])
+
+
+BACKTRACKS = r"(?P<w>(?:[a-z]+ ?)+)\."
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("options", "error"), [({"max_tokens": 44}, Truncated), ({"stop": "z"}, Invalid)]
+)
+def test_a_cut_text_on_which_re_would_backtrack_is_told_at_once(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="the capture w is not"):
+        run(worded, "a" * 60 + "z.", regex=BACKTRACKS, options=options)
+    assert run(worded, "a" * 60 + ".", regex=BACKTRACKS, options={}).value == "a" * 60
+
+
+def test_a_text_that_is_whole_but_could_go_on_asks_for_a_stop_string() -> None:
+    reason = r"the capture w may go on: the text is whole but could go on.*; give a stop string"
+    with pytest.raises(Truncated, match=reason):
+        run(worded, "aaaa", regex="(?P<w>a+)", options={"max_tokens": 3})
+    with pytest.raises(Truncated, match=reason.replace(" w ", " tool ")):
+        run(cut, TEXT + " at 7", options={"max_tokens": len(TEXT)})
+    assert run(worded, "aaa\n", regex="(?P<w>a+)", options={"stop": "\n"}).value == "aaa"

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 import plait
-from plait import Backend, Grammar, GrammarError, InvalidArgument, State, Truncated, function, gen
+from plait import (
+    Backend,
+    Grammar,
+    GrammarError,
+    Invalid,
+    InvalidArgument,
+    State,
+    Truncated,
+    function,
+    gen,
+)
 
 
 @function
@@ -85,7 +95,7 @@ def test_a_bad_grammar_is_the_fault_of_its_own_row_alone(
     assert ask.run(**good, backend=backend)["x"] == "yes"
 
 
-@pytest.mark.parametrize("bad", [[], [""], [1], ["a", "a"], "abc", [None]])
+@pytest.mark.parametrize("bad", [[], [""], [1], ["a", "a"], "abc", [None], {"a": 1}])
 def test_bad_choices_are_refused_before_anything_runs(bad: Any, backend: Backend) -> None:
     with pytest.raises(InvalidArgument, match="choices"):
         ask.run(options={"choices": bad}, backend=backend)
@@ -171,3 +181,63 @@ def test_rows_of_different_length_equal_their_solo_runs() -> None:
     alone = [ask.run(**row, backend=backend)["x"] for row in rows]
     assert [result["x"] for result in together] == alone == [["abc"] * i for i in range(8)]
     backend.close()
+
+
+# Values that are deep, and patterns that backtrack
+
+
+LISTS = {"type": "array", "items": {"$ref": "#"}}
+ONCE = {**LISTS, "uniqueItems": True}  # which is only checked
+
+
+@pytest.mark.parametrize("depth", [400, 5000])
+def test_a_deep_value_that_cannot_be_validated_is_invalid(depth: int) -> None:
+    text = "[" * depth + "]" * depth
+    deep = "it is nested too deeply to be read and validated"
+    part = Grammar(ebnf='root ::= "<" p ">"', parts={"p": Grammar(schema=ONCE)})
+    assert Grammar(schema=ONCE).mismatch(text) == deep
+    assert part.mismatch(f"<{text}>") == f"part p: {deep}"
+    assert Grammar(schema=LISTS).mismatch("[" * 900 + "]" * 900) in ("", deep)
+
+
+@pytest.mark.parametrize("captures", [[], ["p"]])
+def test_a_deep_value_of_a_part_is_invalid(captures: list[str]) -> None:
+    part = Grammar(ebnf='root ::= "<" p ">"', parts={"p": Grammar(schema=ONCE)})
+    text = f"<{'[' * 400}{']' * 400}>"
+    with pytest.raises(Invalid, match="nested too deeply to be read and validated"):
+        value_of(lambda prompt: text, grammar=part, captures=captures)
+
+
+BACKTRACKS = {"type": "string", "anyOf": [{"pattern": r"^([a-z]+ ?)+\.$"}, {"pattern": "!$"}]}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": BACKTRACKS},
+        {"type": "array", "items": BACKTRACKS, "uniqueItems": True},  # which is only checked
+        {  # a reference to what names its dialect
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": ["array", "string"],
+            "items": {"$ref": "#"},
+            "uniqueItems": True,
+            "anyOf": [{"type": "array"}, *BACKTRACKS["anyOf"]],
+        },
+    ],
+)
+def test_validation_does_not_backtrack(schema: dict[str, Any]) -> None:
+    text = json.dumps(["a" * 36 + "!"])
+    assert Grammar(schema=schema).match(text)
+    assert value_of(lambda prompt: text, schema=schema) == json.loads(text)
+
+
+def test_a_number_that_a_stop_string_has_cut_is_validated() -> None:
+    with pytest.raises(Invalid, match="cut by the stop string"):
+        value_of(lambda prompt: "125", schema={"type": "integer", "minimum": 100}, stop="2")
+
+
+@pytest.mark.parametrize("text", [b"a", None, 1])
+def test_a_text_to_match_is_a_str(text: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"test_grammar_faults\.py:\d+: Grammar.*a str"):
+        Grammar(regex="a").match(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plait import gen
+from plait import Grammar, gen
 from plait.lang.errors import GraphError, InvalidArgument
 from plait.lang.ops import Constraint, Gen, GrammarText, JsonSchema, SchemaDocument
 from plait.lang.program import Program
@@ -115,6 +115,11 @@ def test_a_grammar_says_by_its_rules_what_it_is(text: str, kind: str) -> None:
             "choices and schema and grammar",
         ),
         ({"strict": True}, "strict says how a schema's value is written"),
+        ({"regex": "a", "order": "any"}, "strict, whitespace, order, registry belong to a schema"),
+        ({"grammar": Grammar(schema=int), "strict": True}, "Grammar(schema=..., strict=...)"),
+        ({"schema": {}, "registry": {"": {}}}, "registry['']: it is the URI of the schema itself"),
+        ({"schema": {}, "registry": {"#": {}}}, "registry['#']: it is the URI of the schema"),
+        ({"schema": {}, "registry": {"a:b#c": {}}}, "registry['a:b#c']: a URI of a whole document"),
         ({"schema": {}, "strict": 1}, "strict=1"),
         ({"schema": {}, "order": "sorted"}, "one of listed, any"),
         ({"schema": {}, "whitespace": -1}, "whitespace=-1"),

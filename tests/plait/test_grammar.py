@@ -35,6 +35,10 @@ FILES = {
     "no.json": "{",
     "never.json": "false",
     "words.txt": "a",
+    "marked.json": '\ufeff{"type":"null"}',
+    "deep.json": "[" * 100_000,
+    "dict.choices.json": '{"yes": 1}',
+    "minus.json": "true",
 }
 
 
@@ -64,6 +68,7 @@ def folder(tmp_path: Path) -> Path:
         ("bad.lark", "a", 2),
         ("bad.json", "1", 2),
         ("never.json", "1", 2),
+        ("marked.json", "null", 0),
     ],
 )
 def test_match_tells_by_its_exit_code(
@@ -130,7 +135,11 @@ def test_explain_of_what_is_refused_says_why(
         (["nowhere.lark"], "No such file"),
         (["no.json"], "no.json"),
         (["word.regex", "--sample", "0"], "--sample 0"),
-        (["word.regex", "--strict"], "strict"),
+        (["word.regex", "--strict"], "plait: --strict: it says how a JSON Schema's value is"),
+        (["word.lark", "--whitespace", "1"], "plait: --whitespace: it says how"),
+        (["deep.json"], "deep.json: it is nested too deeply"),
+        (["dict.choices.json"], "dict.choices.json: choices={'yes': 1}: choices must be a list"),
+        (["minus.json", "--whitespace", "-1"], "minus.json: whitespace=-1: whitespace must be"),
         (["mood.choices.json", "--kind", "nope"], "nope"),
     ],
 )

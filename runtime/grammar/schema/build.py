@@ -16,6 +16,7 @@ from .documents import Documents, Json
 from .facts import ANY_VALUE, Goal
 from .fold import Folder
 from .layout import Layout
+from .numbers import LIMITS
 from .possible import Possible
 from .reader import Reader
 from .survey import survey
@@ -30,10 +31,19 @@ def build_schema(source: str, pool: Pool, options: SchemaOptions | None = None) 
     grammar = schema_grammar(source, pool, options or SchemaOptions())
     goal = root_goal(grammar)
     if not grammar.possible.goal(goal):
-        raise RequestError("bad_grammar", "schema: no value matches it")
+        raise RequestError("bad_grammar", f"schema: {_why_impossible(grammar)}")
     if options is not None and options.is_strict:
         _refuse_checked(grammar, goal)
     return grammar.value(goal)
+
+
+def _why_impossible(grammar: Grammar) -> str:
+    """Tell no value from none that is written: of numbers, not all are."""
+    is_written = grammar.possible.shape
+    for bounds in grammar.folder.bounds:
+        if bounds.has_values() and not is_written(grammar.folder.number(bounds)):
+            return f"no text matches it: a number in it would not be written with {LIMITS}"
+    return "no value matches it"
 
 
 def schema_grammar(source: str, pool: Pool, options: SchemaOptions) -> Grammar:

@@ -50,6 +50,7 @@ class Folder:
         self._judge = Judge(self)
         self._shapes: dict[tuple[Goal, JsonType], tuple[Shape, ...]] = {}
         self._raw_shapes: dict[tuple[Goal, JsonType], tuple[RawShape, ...]] = {}
+        self.bounds: set[NumberBounds] = set()  # of all numbers so far
         self._everys: dict[ObjectShape, tuple[dict[str, list[Goal]], list[Every]]] = {}
 
     def shapes(self, goal: Goal, kind: JsonType) -> tuple[Shape, ...]:
@@ -159,6 +160,11 @@ class Folder:
         kept = _chosen_texts(case)
         if kept is not None:
             return tuple(t for t in kept if bounds.admits(Decimal(t)))
+        self.bounds.add(bounds)
+        return self.number(bounds)
+
+    def number(self, bounds: NumberBounds) -> Plain:
+        """Give the numbers that keep to bounds."""
         memo = self._languages.memo
         if bounds not in memo:
             memo[bounds] = number_language(bounds, self._languages)

@@ -23,10 +23,11 @@ from decimal import Decimal
 from ..language import Language
 from ..languages import Languages
 from .multiples import Step, common_step, exponent, is_multiple, multiples_language
-from .spans import MAX_ASKED, MAX_FRACTION, Span, Spans
+from .spans import MAX_ASKED, MAX_DIGITS, MAX_EXPONENT, MAX_FRACTION, Span, Spans
 
 ZERO, ONE = Decimal(0), Decimal(1)
 ALL_FRACTION = 2 * MAX_ASKED  # more digits after the point than any text here has
+LIMITS = f"at most {MAX_DIGITS} digits, or an exponent from -{MAX_EXPONENT} to {MAX_EXPONENT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,12 @@ class NumberBounds:
             and all(is_multiple(value, step) for step in multiples)
             and not any(is_multiple(value, step) for step in self.non_multiples)
         )
+
+    def has_values(self) -> bool:
+        """Say whether surely some number keeps to the bounds, written here or not."""
+        sides = [side for side in (self.minimum, self.maximum) if side is not None]
+        near = [value for side in sides for value in (side, side + 1, side - 1, side * 2)]
+        return not sides or any(map(self.admits, near))
 
     def positive(self) -> Span | None:
         """Give the numbers from zero on; None if there are none."""

@@ -5,13 +5,24 @@ r"""ECMA's patterns as Python's: the same texts, for whoever validates with Pyth
 
 from __future__ import annotations
 
+import functools
 import re
 
 from ...errors import RequestError
+from ..budget import Budget
 from ..expr import Anchor, Both, Chars, Concat, Expr, Look, Not, Repeat, Union
+from ..plain import byte_vocabulary
+from ..pool import Pool
+from ..sample import matches
+from ..state import State
+from ..texts import build_regex
 from .documents import Json, Object, subschemas
 from .ecma import parse_ecma
 
+TIMEOUT_S = 1.0
+MAX_STATES = 20_000
+NUM_PATTERNS = 64  # whose automata are kept
+_START, _END = r"\A(?:", r")\Z"
 _LOOKS = {(True, False): "?=", (True, True): "?!", (False, False): "?<=", (False, True): "?<!"}
 
 
@@ -21,11 +32,33 @@ def python_pattern(source: str) -> str | None:
     None if there is no such regex, as for a lookbehind of no fixed length.
     """
     try:
-        pattern = rf"\A(?:{_spelled(parse_ecma(source))})\Z"
+        pattern = f"{_START}{_spelled(parse_ecma(source))}{_END}"
         re.compile(pattern)
     except (RequestError, RecursionError, OverflowError, re.error):
         return None
     return pattern
+
+
+def finds(pattern: str, text: str) -> bool | None:
+    """Say whether a regex of `python_pattern` finds something, without backtracking.
+
+    None if it is none, or takes too long to say.
+    """
+    if not (pattern.startswith(_START) and pattern.endswith(_END)):
+        return None
+    try:
+        state, pool = _automaton(pattern)
+        return matches(state, pool, text)
+    except RequestError:
+        return None
+
+
+@functools.lru_cache(NUM_PATTERNS)
+def _automaton(pattern: str) -> tuple[State, Pool]:
+    pool = Pool(byte_vocabulary())
+    with pool.using(Budget(TIMEOUT_S, MAX_STATES)):
+        node = build_regex(pattern, pool)
+        return pool.pushdown.closure(pool.pushdown.push(node, None)), pool
 
 
 def replace_patterns(schema: Json) -> None:

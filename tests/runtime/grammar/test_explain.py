@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from plait.runtime.errors import RequestError
-from plait.runtime.grammar.explain import compile_plain, explain, match, mismatch, samples
+from plait.runtime.grammar.explain import (
+    compile_plain,
+    explain,
+    is_exact,
+    match,
+    mismatch,
+    samples,
+)
 from plait.runtime.grammar.spec import GrammarSpec, SchemaOptions
 
 
@@ -46,6 +53,7 @@ def test_what_is_only_checked_is_found_and_strict_refuses_it(
     assert not found.refused
     assert place in dict(found.checked)
     assert place not in found.exact
+    assert not is_exact(schema(value))
     with pytest.raises(RequestError, match="strict") as caught:
         compile_plain(schema(value, is_strict=True))
     assert caught.value.code == "bad_grammar"
@@ -66,7 +74,13 @@ def test_what_is_only_checked_is_found_and_strict_refuses_it(
 )
 def test_what_the_mask_guarantees_is_taken_by_strict(value: object) -> None:
     assert not explain(schema(value)).checked
+    assert is_exact(schema(value))
     compile_plain(schema(value, is_strict=True))
+
+
+def test_what_takes_too_long_to_survey_is_not_called_exact() -> None:
+    wide = {"anyOf": [{"contains": {"const": i}} for i in range(40)]}
+    assert not is_exact(schema({"allOf": [wide] * 3}))
 
 
 def test_keywords_without_a_meaning_are_listed() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait.runtime.grammar.explain import compile_plain, mismatch
-from plait.runtime.grammar.schema.python_pattern import python_pattern, replace_patterns
+from plait.runtime.grammar.schema.python_pattern import finds, python_pattern, replace_patterns
 from plait.runtime.grammar.spec import GrammarSpec
 
 TEXTS = [
@@ -42,6 +42,7 @@ def test_a_python_pattern_finds_what_ecma_finds(pattern: str) -> None:
     python = python_pattern(pattern)
     assert python is not None
     found = [text for text in TEXTS if re.search(python, text)]
+    assert [text for text in TEXTS if finds(python, text)] == found
     if not found:
         return
     source = json.dumps({"type": "string", "pattern": pattern})
@@ -53,6 +54,7 @@ def test_a_python_pattern_finds_what_ecma_finds(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["(", r"(a)\1", "(?<=a+)b"])
 def test_what_python_cannot_have_is_left(pattern: str) -> None:
     assert python_pattern(pattern) is None
+    assert finds(pattern, "b") is None
     schema: Any = {"pattern": pattern}
     replace_patterns(schema)
     assert schema == {"pattern": pattern}
