@@ -151,7 +151,8 @@ class Transformers:
 
         torch.set_num_threads(num_threads)
         with opened(path) as weights:
-            config = LlamaConfig(**weights.config)
+            keys: dict[str, Any] = dict(weights.config)
+            config = LlamaConfig(**keys)
             self._model: Any = LlamaForCausalLM(config).eval()
             tensors = {name: weights.tensor(name) for name in weights.names()}
             self._model.load_state_dict(tensors, strict=False)  # the head may be the embedding

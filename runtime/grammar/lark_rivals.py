@@ -38,8 +38,8 @@ class Rivals:
         if rival.open is None:
             return False
         start: Place = (rival.sure, rival.open, own.token, "nothing")
-        seen = {start}
-        pending = [start]
+        seen: set[Place] = {start}
+        pending: list[Place] = [start]
         while pending and len(seen) <= MAX_WAYS:
             for place in self._steps(pending.pop()):
                 _, kept, _, taken = place
