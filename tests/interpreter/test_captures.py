@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from plait import (
     Invalid,
     NodeError,
     State,
-    Truncated,
     function,
     gen,
     run_graph,
@@ -26,30 +24,7 @@ from plait.interpreter.backends.remote import RemoteBackend
 from plait.lang.serialize import dumps, loads
 
 from .test_remote_backend import Runtime
-
-
-@dataclass
-class Args:
-    """The arguments of a call."""
-
-    city: str
-    days: int = 1
-
-
-EVEN = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
-CALL = Grammar(
-    ebnf='root ::= tool "(" args ")" when?',
-    parts={
-        "tool": Grammar(choices=["weather", "time"]),
-        "args": Grammar(schema=Args),
-        "when": Grammar(regex=r" at \d+"),
-    },
-)
-TEXT = 'weather({"city":"Oslo","days":3})'
-
-
-def script(text: str) -> Callable[[str], str]:
-    return lambda prompt: text if prompt.endswith("?") else ""
+from .tool_calls import CALL, EVEN, TEXT, Args, run, script
 
 
 @pytest.fixture
@@ -57,15 +32,6 @@ def backend() -> Iterator[Backend]:
     opened = plait.scripted(script(TEXT))
     yield opened
     opened.close()
-
-
-def run(program: Any, text: str, **arguments: Any) -> plait.Result:
-    opened = plait.scripted(script(text))
-    try:
-        result: plait.Result = program.run(**arguments, backend=opened, temperature=0)
-    finally:
-        opened.close()
-    return result
 
 
 @function
@@ -167,65 +133,6 @@ def test_rules_terminals_and_parts_of_lark_are_captured() -> None:
 
 
 @function
-def cut(s: State, options: dict[str, Any]) -> str:
-    s += "call?"
-    s += gen("call", grammar=CALL, captures=["tool", "args"], **options)
-    return str(s["tool"])
-
-
-def test_a_cut_call_is_truncated_where_a_capture_is_read() -> None:
-    with pytest.raises(Truncated, match=r"the capture tool is not whole: cut by max_tokens"):
-        run(cut, TEXT, options={"max_tokens": 12})
-    with pytest.raises(Invalid, match=r"the capture tool is not valid: cut by the stop string ':'"):
-        run(cut, TEXT, options={"stop": ":"})
-
-
-def test_a_call_that_could_go_on_is_not_whole_at_the_limit() -> None:
-    length = len(TEXT)
-    with pytest.raises(Truncated):  # " at 7" could follow
-        run(cut, TEXT + " at 7", options={"max_tokens": length})
-
-
-@function
-def whole(s: State) -> str:
-    s += "call?"
-    s += gen(regex="(?P<x>[ab]{3})(?P<y>c*)", captures=["x", "y"], max_tokens=4)
-    return f"{s['x']}{s['y']}"
-
-
-def test_a_group_at_the_limit_is_whole_where_nothing_can_follow() -> None:
-    with pytest.raises(Truncated):
-        run(whole, "abacc")
-    assert run(whole, "aba").value == "aba"
-
-
-@function
-def referred(s: State) -> None:
-    s += "call?"
-    s += gen("call", grammar=CALL, captures=["tool"], max_tokens=5)
-    s += s.ref("tool") + gen("more", max_tokens=1)
-
-
-def test_a_reference_to_a_capture_that_is_cut_fails_as_its_gen() -> None:
-    with pytest.raises(Truncated, match=r'test_captures\.py:\d+: gen\("call"\): the capture tool'):
-        run(referred, TEXT)
-
-
-@function
-def survived(s: State) -> str:
-    s += "call?"
-    s += gen("call", grammar=CALL, captures=["tool"], max_tokens=5)
-    try:
-        return str(s["tool"])
-    except Truncated as error:
-        return error.text
-
-
-def test_a_cut_that_is_handled_is_no_failure_of_the_run() -> None:
-    assert run(survived, TEXT).value == TEXT[:5]
-
-
-@function
 def checked(s: State, captures: list[str]) -> None:
     s += "call?"
     grammar = Grammar(ebnf='root ::= "<" v ">"', parts={"v": Grammar(schema=EVEN)})
@@ -290,34 +197,3 @@ def joined(s: State) -> None:
 def test_a_join_that_fails_cancels_what_waits_for_a_capture() -> None:
     with pytest.raises(NodeError):
         run(joined, TEXT)
-
-
-@function
-def worded(s: State, regex: str, options: dict[str, Any]) -> str:
-    s += "call?"
-    s += gen("all", regex=regex, captures=["w"], **options)
-    return str(s["w"])
-
-
-BACKTRACKS = r"(?P<w>(?:[a-z]+ ?)+)\."
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize(
-    ("options", "error"), [({"max_tokens": 44}, Truncated), ({"stop": "z"}, Invalid)]
-)
-def test_a_cut_text_on_which_re_would_backtrack_is_told_at_once(
-    options: dict[str, Any], error: type[Exception]
-) -> None:
-    with pytest.raises(error, match="the capture w is not"):
-        run(worded, "a" * 60 + "z.", regex=BACKTRACKS, options=options)
-    assert run(worded, "a" * 60 + ".", regex=BACKTRACKS, options={}).value == "a" * 60
-
-
-def test_a_text_that_is_whole_but_could_go_on_asks_for_a_stop_string() -> None:
-    reason = r"the capture w may go on: the text is whole but could go on.*; give a stop string"
-    with pytest.raises(Truncated, match=reason):
-        run(worded, "aaaa", regex="(?P<w>a+)", options={"max_tokens": 3})
-    with pytest.raises(Truncated, match=reason.replace(" w ", " tool ")):
-        run(cut, TEXT + " at 7", options={"max_tokens": len(TEXT)})
-    assert run(worded, "aaa\n", regex="(?P<w>a+)", options={"stop": "\n"}).value == "aaa"

@@ -8,7 +8,7 @@ import pytest
 
 from plait import Grammar, InvalidArgument
 
-from .test_captures import CALL, EVEN, TEXT
+from .tool_calls import CALL, EVEN, TEXT
 
 
 def test_a_grammar_with_parts_can_be_tried_out() -> None:

@@ -17,7 +17,6 @@ from plait.runtime.errors import RequestError
 from plait.runtime.grammar.language import Language
 from plait.runtime.grammar.schema.numbers import NumberBounds, equal_to, number_language
 
-from .schemas import texts_of
 from .words import Words
 
 WORDS = Words()
@@ -296,33 +295,3 @@ def test_a_value_is_spelt_as_json_writes_it(source: str, text: str) -> None:
 def test_a_step_that_is_no_step_is_refused(step: str) -> None:
     with pytest.raises(RequestError, match="multipleOf is "):
         language(bounds_of(None, None, False, step))
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "integer", "minimum": 10**308},
-        {"type": "number", "minimum": 1e308},
-        {"type": "number", "exclusiveMinimum": 1e308},
-        {"type": "integer", "maximum": -(10**310)},
-        {"type": "number", "exclusiveMinimum": 0, "maximum": 1e-320},
-        {"type": "array", "items": {"type": "integer", "minimum": 10**308}, "minItems": 1},
-    ],
-)
-def test_that_no_number_is_written_so_is_told_from_no_number(schema: object) -> None:
-    message = "schema: no text matches it: a number .* at most 308 digits, .* from -307 to 307"
-    with pytest.raises(RequestError, match=message):
-        texts_of(schema)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "integer", "minimum": 10**308, "maximum": 5},
-        {"type": "number", "exclusiveMinimum": 1e308, "exclusiveMaximum": 1e308},
-        {"type": "integer", "minimum": 1, "exclusiveMaximum": 2, "multipleOf": 7},
-        {"enum": []},
-    ],
-)
-def test_that_there_is_no_number_is_said(schema: object) -> None:
-    assert texts_of(schema).start is None
