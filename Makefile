@@ -59,6 +59,11 @@ bench: .venv/.installed  ## Run the benchmarks of the runtime and check their go
 	$(BIN)/python -m benchmarks.grammar_cache --check
 	$(BIN)/python -m benchmarks.lark_masks --check
 
+bench-engine: .venv/.dev  ## Compare the forward pass with llama.cpp, which is built first: minutes
+	@$(BIN)/plait pull smollm2
+	CMAKE_ARGS=-DGGML_NATIVE=ON $(PIP) install --no-binary llama-cpp-python llama-cpp-python==0.3.36
+	$(BIN)/python -m benchmarks.engine --check
+
 gpu-check: .venv/.dev  ## Check the GPU's kernels and their speed, on a machine with one
 	@$(BIN)/python -m benchmarks.gpu_check
 
