@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench gpu-check clean
+.PHONY: help demo test test-fast check format bench bench-engine gpu-check clean
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
