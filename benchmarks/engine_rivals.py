@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -95,9 +96,7 @@ class LlamaCpp:
     """llama.cpp, through the functions of its C API."""
 
     def __init__(self, path: Path, num_threads: int) -> None:
-        import llama_cpp
-
-        self._api: Any = llama_cpp
+        self._api: Any = import_module("llama_cpp")  # only where somebody runs this
         api = self._api
         self._log = api.llama_log_callback(lambda *_: None)  # the library keeps a bare pointer
         api.llama_log_set(self._log, None)
