@@ -15,6 +15,7 @@ namespace PLAIT_ISA {
 
 constexpr int kRowsAtOnce = 4;     // rows of a norm that a thread takes
 constexpr int kTilesAtOnce = 2;    // tiles of a weight
+constexpr int kFewRows = 4;        // of activations: up to so many, reading a weight is all that counts
 
 // Work that threads take piece by piece; each counter serves one phase of a step.
 class Counters {
@@ -115,7 +116,7 @@ class Step {
             enter(row, m_.layers[0].input_norm);
         });
         for (int i = 0; i < m_.num_layers; ++i) run_layer(thread, i);
-        each(thread, num_tiles(m_.head.rows), kTilesAtOnce, [&](int64_t tile) {
+        each(thread, num_tiles(m_.head.rows), tiles_at_once(num_tiles(m_.head.rows)), [&](int64_t tile) {
             multiply(m_.head, tile, wanted_, 0, b_.num_logits, [&](int64_t row, F16x sums) {
                 put(logits_ + row * m_.head.rows, m_.head, tile, sums);
             });
@@ -123,6 +124,13 @@ class Step {
     }
 
   private:
+    // For few rows a thread reads one long run of a weight, which the memory likes; for many, little
+    // by little, so that none waits for the other.
+    int64_t tiles_at_once(int64_t tiles) const {
+        const int64_t threads = pool_.num_threads();
+        return rows_ <= kFewRows ? (tiles + threads - 1) / threads : kTilesAtOnce;
+    }
+
     static constexpr int kMaxPhases = 11;  // of a layer
 
     // One phase: all of it is done, by all threads, when it returns.
@@ -137,7 +145,7 @@ class Step {
         const Attention<Tiles> attention(m_, cache_, b_, index);
         float* qkv = buffers_.qkv.data();
         const int64_t q_tiles = num_tiles(layer.q.rows), k_tiles = num_tiles(layer.k.rows);
-        each(thread, q_tiles + 2 * k_tiles, kTilesAtOnce, [&](int64_t tile) {
+        each(thread, q_tiles + 2 * k_tiles, tiles_at_once(q_tiles + 2 * k_tiles), [&](int64_t tile) {
             if (tile < q_tiles) return project(layer.q, tile, qkv);
             tile -= q_tiles;
             if (tile < k_tiles) return project(layer.k, tile, qkv + heads_width_);
@@ -150,7 +158,7 @@ class Step {
                           attended_.cols, buffers_.attention[thread.id]);
         });
         add_projected(thread, layer.o, attended_, layer.post_norm, nullptr);
-        each(thread, num_tiles(layer.gate.rows), 1, [&](int64_t tile) { open_gate(layer, tile); });
+        each(thread, num_tiles(layer.gate.rows), tiles_at_once(num_tiles(layer.gate.rows)), [&](int64_t tile) { open_gate(layer, tile); });
         const bool is_last = index + 1 == m_.num_layers;
         add_projected(thread, layer.down, inner_, is_last ? nullptr : m_.layers[index + 1].input_norm, m_.norm);
     }
@@ -192,7 +200,7 @@ class Step {
     void add_projected(Thread& thread, const Linear& linear, const Activations& from, const float* weight, const float* last) {
         if (!from.is_exact)
             each(thread, rows_, kRowsAtOnce, [&](int64_t row) { set_row(from, row, from.values + row * from.cols); });
-        each(thread, num_tiles(linear.rows), kTilesAtOnce, [&](int64_t tile) {
+        each(thread, num_tiles(linear.rows), tiles_at_once(num_tiles(linear.rows)), [&](int64_t tile) {
             multiply(linear, tile, from, 0, rows_, [&](int64_t row, F16x sums) {
                 add(x_ + row * m_.hidden, linear, tile, sums);
             });
