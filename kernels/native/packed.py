@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -66,11 +66,6 @@ def linear(library: Library, x: Floats, weight: Packed, *, is_exact: bool) -> Fl
     struct = ctypes.byref(weight.struct)
     library.functions.plait_linear(struct, x.ctypes.data, len(x), is_exact, out.ctypes.data)
     return out
-
-
-def structs(weights: Sequence[Packed]) -> list[abi.Linear]:
-    """Give what the kernels read of several weights."""
-    return [weight.struct for weight in weights]
 
 
 def aligned(num_bytes: int) -> Bytes:

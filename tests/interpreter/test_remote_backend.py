@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -291,8 +292,8 @@ def test_a_listener_that_raises_ends_its_run_alone(
     assert "listener" in caplog.text
 
 
-def test_nobody_at_the_endpoint_is_an_error_with_the_remedy() -> None:
+def test_nobody_at_the_endpoint_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable, match="plait serve --listen"):
-        RemoteBackend("ipc:///tmp/plait-nobody.sock", connect_timeout_s=0.1)
+        RemoteBackend(f"ipc://{tmp_path}/nobody.sock", connect_timeout_s=0.1)
     with pytest.raises(BackendUnavailable, match="ipc://PATH"):
         RemoteBackend("nowhere")
