@@ -14,24 +14,28 @@ namespace plait {
 namespace PLAIT_ISA {
 
 #if defined(__AVX512F__)
-constexpr int kScoreQueries = 24, kValueQueries = 6;  // what 32 registers hold
+constexpr int kScoreQueries = 24, kValueQueries = 12, kTilesAtOnce = 4;  // what 32 registers hold
 #else
-constexpr int kScoreQueries = 4, kValueQueries = 1;
+constexpr int kScoreQueries = 4, kValueQueries = 1, kTilesAtOnce = 1;
 #endif
+
+constexpr float kLog2E = 1.44269504f;
+
+constexpr I16x kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // One thread's room, for up to `queries` pairs of a row and a head.
 struct AttentionRoom {
-    std::vector<float> q, out, scores, largest, total;
+    std::vector<float> q, out, scores, largest, total, before, fades;
     std::vector<uint32_t> q_pairs, p_pairs;
     std::vector<uint8_t> tiles;  // [2][4 tiles], for tokens that do not lie side by side
 
     void resize(int queries, int dim) {
-        if (int(largest.size()) >= queries && q.size() >= size_t(queries) * dim) return;
+        if (int(largest.size()) >= queries + 15 && q.size() >= size_t(queries) * dim) return;
         for (auto* each : {&q, &out}) each->resize(size_t(queries) * dim);
         q_pairs.resize(size_t(queries) * dim / 2);
         scores.resize(size_t(queries) * kChunk);
         p_pairs.resize(size_t(queries) * kChunk / 2);
-        for (auto* each : {&largest, &total}) each->resize(queries);
+        for (auto* each : {&largest, &total, &before, &fades}) each->resize(queries + 15);  // whole vectors are read
         tiles.resize(size_t(8) * kTile * dim * 4);
     }
 };
@@ -59,25 +63,25 @@ class Attention {
         }
     }
 
-    // One KV head of one group of rows: `qkv` has the heads of a row `stride` apart from the next
-    // row's; `out` likewise.
-    void run(int group, int kv_head, const float* q, int64_t q_stride, float* out, int64_t out_stride,
-             AttentionRoom& room) const {
+    // One piece of the work: a KV head of a group of rows. `q` has the heads of a row `q_stride` apart
+    // from the next row's; `out` likewise.
+    void run(int64_t piece, const float* q, int64_t q_stride, float* out, int64_t out_stride, AttentionRoom& room) const {
+        const int group = int(piece / num_kv_heads_), kv_head = int(piece % num_kv_heads_);
         const int begin = batch_.group_rows[group], end = batch_.group_rows[group + 1];
         const int queries = (end - begin) * heads_;
         room.resize(queries, dim_);
-        const float scale = 1.0f / std::sqrt(float(dim_));
+        const float scale = kLog2E / std::sqrt(float(dim_));  // weights are powers of two
         for (int i = 0; i < queries; ++i) {
             const float* from = q + batch_.rows[begin + i / heads_] * q_stride + (kv_head * heads_ + i % heads_) * dim_;
             float* to = &room.q[size_t(i) * dim_];
             for (int d = 0; d < dim_; ++d) to[d] = from[d] * scale;
-            if (Tiles::kIsPaired) Numbers<Tiles>::fill(to, dim_, &room.q_pairs[size_t(i) * dim_ / 2]);
+            if (Tiles::kIsPaired) 
+                for (int d = 0; d < dim_; d += 16) Numbers<Tiles>::fill(load<F16x>(to + d), &room.q_pairs[(size_t(i) * dim_ + d) / 2]);
             room.largest[i] = -INFINITY;
             room.total[i] = 0.0f;
         }
         std::fill(room.out.begin(), room.out.begin() + size_t(queries) * dim_, 0.0f);
-        for (int part = batch_.group_parts[group]; part < batch_.group_parts[group + 1]; ++part)
-            run_part(batch_.parts + 5 * part, begin, kv_head, room);
+        for (Place at = first(piece); at.piece == piece; at = next(at)) run_chunk(at, begin, kv_head, room);
         for (int i = 0; i < queries; ++i) {
             float* to = out + batch_.rows[begin + i / heads_] * out_stride + (kv_head * heads_ + i % heads_) * dim_;
             const float inverse = 1.0f / room.total[i];
@@ -86,33 +90,57 @@ class Attention {
     }
 
   private:
-    void run_part(const int32_t* part, int group_begin, int kv_head, AttentionRoom& room) const {
+    // Where a chunk lies: at a token of a part of a piece's context.
+    struct Place {
+        int64_t piece;
+        int part, token;
+    };
+    // The tiles of a chunk.
+    struct Chunk {
+        const uint8_t* k[kChunk / kTile];
+        const uint8_t* v[kChunk / kTile];
+    };
+
+    const int32_t* part(int index) const { return batch_.parts + 5 * index; }
+    int64_t pieces() const { return int64_t(batch_.num_groups) * num_kv_heads_; }
+
+    Place first(int64_t piece) const {
+        if (piece == pieces()) return {piece, 0, 0};
+        const int at = batch_.group_parts[piece / num_kv_heads_];
+        return {piece, at, part(at)[3]};
+    }
+
+    Place next(Place at) const {
+        if ((at.token += kChunk) < part(at.part)[4]) return at;
+        if (++at.part < batch_.group_parts[at.piece / num_kv_heads_ + 1]) return {at.piece, at.part, part(at.part)[3]};
+        return first(at.piece + 1);
+    }
+
+    void run_chunk(Place at, int group_begin, int kv_head, AttentionRoom& room) const {
+        const int32_t* part = this->part(at.part);
         const int first = part[0] - group_begin, last = part[1] - group_begin;
-        const uint8_t* k[4];
-        const uint8_t* v[4];
-        for (int begin = part[3]; begin < part[4]; begin += kChunk) {
-            const int count = std::min(kChunk, part[4] - begin);
-            find(part[2], begin, count, kv_head, room, k, v);
-            score(first * heads_, last * heads_, count, k, room);
-            for (int row = first; row < last; ++row) {
-                const int seen = batch_.positions[batch_.rows[group_begin + row]] + 1 - begin;
-                for (int head = 0; head < heads_; ++head) soften(row * heads_ + head, std::min(count, seen), count, room);
-            }
-            mix(first * heads_, last * heads_, count, v, room);
-        }
+        const int count = std::min(kChunk, part[4] - at.token);
+        Chunk chunk;
+        find(part[2], at.token, count, kv_head, room, chunk);
+        score(first * heads_, last * heads_, count, chunk, room);
+        soften(first, last, group_begin, at.token, room);
+        mix(first * heads_, last * heads_, count, chunk, room, next(at));
+    }
+
+    bool is_tiled() const { return batch_.block_size % kTile == 0; }
+
+    int64_t slot(int sequence, int token) const {
+        const int size = batch_.block_size;
+        return int64_t(batch_.block_tables[int64_t(sequence) * batch_.max_blocks + token / size]) * size + token % size;
     }
 
     // Finds the tiles of tokens [begin, begin + count) of a sequence; gathers them if need be.
-    void find(int sequence, int begin, int count, int head, AttentionRoom& room, const uint8_t** k,
-              const uint8_t** v) const {
-        const int32_t* table = batch_.block_tables + int64_t(sequence) * batch_.max_blocks;
-        const int size = batch_.block_size;
+    void find(int sequence, int begin, int count, int head, AttentionRoom& room, Chunk& chunk) const {
         for (int i = 0; kTile * i < count; ++i) {
             const int at = begin + kTile * i, left = std::min(kTile, count - kTile * i);
-            const int64_t slot = int64_t(table[at / size]) * size + at % size;
             // An odd token would be paired with one that may hold anything, NaN included.
-            if (size % kTile == 0 && left % 2 == 0) {
-                k[i] = this->k(slot, head), v[i] = this->v(slot, head);
+            if (is_tiled() && left % 2 == 0) {
+                chunk.k[i] = k(slot(sequence, at), head), chunk.v[i] = v(slot(sequence, at), head);
                 continue;
             }
             uint8_t* to_k = &room.tiles[i * tile_bytes_];
@@ -120,11 +148,19 @@ class Attention {
             std::memset(to_v, 0, tile_bytes_);
             float a[kMaxHeadDim], b[kMaxHeadDim];
             for (int j = 0; j < left; ++j) {
-                const int64_t from = int64_t(table[(at + j) / size]) * size + (at + j) % size;
-                Tiles::get(this->k(from, head), this->v(from, head), dim_, int(from % kTile), a, b);
+                const int64_t from = slot(sequence, at + j);
+                Tiles::get(k(from, head), v(from, head), dim_, int(from % kTile), a, b);
                 Tiles::put(to_k, to_v, dim_, j, a, b);
             }
-            k[i] = to_k, v[i] = to_v;
+            chunk.k[i] = to_k, chunk.v[i] = to_v;
+        }
+    }
+
+    // Finds what will be read after a chunk, to be fetched meanwhile: the keys of the next.
+    void find_next(Place at, Chunk& chunk) const {
+        for (int i = 0; i < kChunk / kTile; ++i) {
+            const bool is_there = is_tiled() && at.piece < pieces() && at.token + kTile * i < part(at.part)[4];
+            chunk.k[i] = is_there ? k(slot(part(at.part)[2], at.token + kTile * i), int(at.piece % num_kv_heads_)) : chunk.v[0];
         }
     }
 
@@ -132,82 +168,107 @@ class Attention {
         return {plain.data() + at, pairs.data() + at / 2};
     }
 
-    template <int Q>
-    void score_some(int query, const uint8_t* tile, int column, AttentionRoom& room) const {
-        F16x sums[Q] = {};
+    // N tiles at once: few queries alone would wait for their own sums.
+    template <int Q, int N>
+    NOINLINE void score_some(int query, int i, const Chunk& chunk, AttentionRoom& room) const {
+        F16x sums[Q][N] = {};
         const auto q = numbers(room.q, room.q_pairs, int64_t(query) * dim_);
-        for (int i = 0; i < dim_ / 2; ++i) {
-            const auto keys = Tiles::keys(tile, i);
-            UNROLL for (int r = 0; r < Q; ++r) sums[r] = Numbers<Tiles>::add(sums[r], keys, q, int64_t(r) * (dim_ / 2) + i);
-        }
-        UNROLL for (int r = 0; r < Q; ++r) store(&room.scores[size_t(query + r) * kChunk + column], sums[r]);
-    }
-
-    void score(int query, int end, int count, const uint8_t** tiles, AttentionRoom& room) const {
-        while (query < end) {
-            const int left = end - query;
-            for (int i = 0; kTile * i < count; ++i) {
-                if (left >= kScoreQueries) score_some<kScoreQueries>(query, tiles[i], kTile * i, room);
-                else if (left >= kScoreQueries / 2) score_some<kScoreQueries / 2>(query, tiles[i], kTile * i, room);
-                else if (left >= 3) score_some<3>(query, tiles[i], kTile * i, room);
-                else score_some<1>(query, tiles[i], kTile * i, room);
+        for (int j = 0; j < dim_ / 2; ++j) {
+            UNROLL for (int n = 0; n < N; ++n) {
+                const auto keys = Tiles::keys(chunk.k[i + n], j);
+                Tiles::fetch_keys(chunk.v[i + n], j);  // the values are read next
+                UNROLL for (int r = 0; r < Q; ++r)
+                    sums[r][n] = Numbers<Tiles>::add(sums[r][n], keys, q, int64_t(r) * (dim_ / 2) + j);
             }
-            query += left >= kScoreQueries ? kScoreQueries : left >= kScoreQueries / 2 ? kScoreQueries / 2 : left >= 3 ? 3 : 1;
         }
-    }
-
-    // Turns the scores of a query into weights; it sees `seen` of the `count` tokens.
-    void soften(int query, int seen, int count, AttentionRoom& room) const {
-        float* scores = &room.scores[size_t(query) * kChunk];
-        const int padded = (count + kTile - 1) / kTile * kTile;
-        for (int j = std::max(seen, 0); j < padded; ++j) scores[j] = -INFINITY;
-        F16x highest = splat(-INFINITY);
-        for (int j = 0; j < padded; j += 16) highest = max(highest, load<F16x>(scores + j));
-        const float before = room.largest[query], now = std::max(before, max(highest));
-        F16x sums = {};
-        for (int j = 0; j < padded; j += 16) {
-            // Where nothing was seen so far, -inf less itself would be NaN.
-            const F16x weights = seen > 0 ? exp_negative(load<F16x>(scores + j) - now) : splat(0.0f);
-            store(scores + j, weights);
-            sums += weights;
-        }
-        if (Tiles::kIsPaired) Numbers<Tiles>::fill(scores, padded, &room.p_pairs[size_t(query) * kChunk / 2]);
-        const float fade = before == now ? 1.0f : before == -INFINITY ? 0.0f : std::exp(before - now);
-        room.largest[query] = now;
-        room.total[query] = room.total[query] * fade + sum(sums);
-        if (fade == 1.0f) return;
-        float* out = &room.out[size_t(query) * dim_];
-        for (int d = 0; d < dim_; d += 16) store(out + d, load<F16x>(out + d) * fade);
+        UNROLL for (int r = 0; r < Q; ++r)
+            UNROLL for (int n = 0; n < N; ++n) store(&room.scores[size_t(query + r) * kChunk + kTile * (i + n)], sums[r][n]);
     }
 
     template <int Q, int N>
-    void mix_some(int query, int d, int count, const uint8_t** tiles, AttentionRoom& room) const {
-        F16x sums[Q][N];
-        UNROLL for (int r = 0; r < Q; ++r)
-            UNROLL for (int n = 0; n < N; ++n) sums[r][n] = load<F16x>(&room.out[size_t(query + r) * dim_ + d + 16 * n]);
-        const auto p = numbers(room.scores, room.p_pairs, int64_t(query) * kChunk);
-        for (int j = 0; 2 * j < count; ++j) {
-            UNROLL for (int n = 0; n < N; ++n) {
-                const auto values = Tiles::values(tiles[j / 8], dim_, j % 8, d + 16 * n);
-                UNROLL for (int r = 0; r < Q; ++r)
-                    sums[r][n] = Numbers<Tiles>::add(sums[r][n], values, p, int64_t(r) * (kChunk / 2) + j);
+    void score_rows(int query, int tiles, const Chunk& chunk, AttentionRoom& room) const {
+        int i = 0;
+        for (; i + N <= tiles; i += N) score_some<Q, N>(query, i, chunk, room);
+        for (; i < tiles; ++i) score_some<Q, 1>(query, i, chunk, room);
+    }
+
+    void score(int query, int end, int count, const Chunk& chunk, AttentionRoom& room) const {
+        const int tiles = (count + kTile - 1) / kTile;
+        for (; query + kScoreQueries <= end; query += kScoreQueries) score_rows<kScoreQueries, 1>(query, tiles, chunk, room);
+        for (; query + kScoreQueries / 2 <= end; query += kScoreQueries / 2) score_rows<kScoreQueries / 2, 1>(query, tiles, chunk, room);
+        for (; query + 3 <= end; query += 3) score_rows<3, kTilesAtOnce>(query, tiles, chunk, room);
+        for (; query < end; ++query) score_rows<1, kTilesAtOnce>(query, tiles, chunk, room);
+    }
+
+    // Turns the scores of rows [first, last) into weights. What depends on the largest of a query
+    // comes after all of these are known, so that the processor has several queries in work.
+    NOINLINE void soften(int first, int last, int group_begin, int token, AttentionRoom& room) const {
+        const int begin = first * heads_, end = last * heads_;
+        for (int row = first; row < last; ++row) {
+            const int seen = batch_.positions[batch_.rows[group_begin + row]] + 1 - token;
+            for (int query = row * heads_; query < (row + 1) * heads_; ++query) {
+                float* scores = &room.scores[size_t(query) * kChunk];
+                F16x highest = splat(-INFINITY);
+                UNROLL for (int i = 0; i < kChunk; i += 16) {
+                    if (seen < kChunk) store(scores + i, kLanes + i < seen ? load<F16x>(scores + i) : splat(-INFINITY));
+                    highest = max(highest, load<F16x>(scores + i));
+                }
+                room.before[query] = room.largest[query];
+                room.largest[query] = std::max(room.largest[query], max(highest));
             }
         }
-        UNROLL for (int r = 0; r < Q; ++r)
-            UNROLL for (int n = 0; n < N; ++n) store(&room.out[size_t(query + r) * dim_ + d + 16 * n], sums[r][n]);
+        for (int query = begin; query < end; query += 16) {
+            const F16x before = load<F16x>(&room.before[query]), now = load<F16x>(&room.largest[query]);
+            store(&room.fades[query], before == now ? splat(1.0f) : exp2_negative(before - now));
+        }
+        for (int query = begin; query < end; ++query) {
+            float* scores = &room.scores[size_t(query) * kChunk];
+            // Where nothing was seen so far, -inf less itself would be NaN.
+            const float now = room.largest[query] == -INFINITY ? 0.0f : room.largest[query], fade = room.fades[query];
+            F16x sums = {};
+            UNROLL for (int i = 0; i < kChunk; i += 16) {
+                const F16x weights = exp2_negative(load<F16x>(scores + i) - now);
+                sums += weights;
+                if (Tiles::kIsPaired) Numbers<Tiles>::fill(weights, &room.p_pairs[(size_t(query) * kChunk + i) / 2]);
+                else store(scores + i, weights);
+            }
+            room.total[query] = room.total[query] * fade + sum(sums);
+            float* out = &room.out[size_t(query) * dim_];
+            for (int d = 0; d < dim_ && fade != 1.0f; d += 16) store(out + d, load<F16x>(out + d) * fade);
+        }
     }
 
-    template <int Q>
-    void mix_rows(int query, int count, const uint8_t** tiles, AttentionRoom& room) const {
+    template <int Q, int N>
+    NOINLINE void mix_some(int query, int d, int count, const Chunk& chunk, const Chunk& ahead, AttentionRoom& room) const {
+        F16x sums[Q * N];
+        float* out = &room.out[size_t(query) * dim_ + d];
+        UNROLL for (int i = 0; i < Q * N; ++i) sums[i] = load<F16x>(out + i / N * dim_ + 16 * (i % N));
+        const auto p = numbers(room.scores, room.p_pairs, int64_t(query) * kChunk);
+        for (int j = 0; 2 * j < count; ++j) {
+            typename Tiles::Pair values[N];
+            UNROLL for (int n = 0; n < N; ++n) {
+                values[n] = Tiles::values(chunk.v[j / 8], dim_, j % 8, d + 16 * n);
+                Tiles::fetch_values(ahead.k[j / 8], dim_, j % 8, d + 16 * n);
+            }
+            UNROLL for (int i = 0; i < Q * N; ++i)
+                sums[i] = Numbers<Tiles>::add(sums[i], values[i % N], p, int64_t(i / N) * (kChunk / 2) + j);
+        }
+        UNROLL for (int i = 0; i < Q * N; ++i) store(out + i / N * dim_ + 16 * (i % N), sums[i]);
+    }
+
+    template <int Q, int N>
+    void mix_rows(int query, int count, const Chunk& chunk, const Chunk& ahead, AttentionRoom& room) const {
         int d = 0;
-        for (; d + 64 <= dim_; d += 64) mix_some<Q, 4>(query, d, count, tiles, room);
-        for (; d < dim_; d += 16) mix_some<Q, 1>(query, d, count, tiles, room);
+        for (; d + 16 * N <= dim_; d += 16 * N) mix_some<Q, N>(query, d, count, chunk, ahead, room);
+        for (; d < dim_; d += 16) mix_some<Q, 1>(query, d, count, chunk, ahead, room);
     }
 
-    void mix(int query, int end, int count, const uint8_t** tiles, AttentionRoom& room) const {
-        for (; query + kValueQueries <= end; query += kValueQueries) mix_rows<kValueQueries>(query, count, tiles, room);
-        for (; query + 3 <= end; query += 3) mix_rows<3>(query, count, tiles, room);
-        for (; query < end; ++query) mix_rows<1>(query, count, tiles, room);
+    void mix(int query, int end, int count, const Chunk& chunk, AttentionRoom& room, Place next) const {
+        Chunk ahead = chunk;
+        find_next(next, ahead);
+        for (; query + kValueQueries <= end; query += kValueQueries) mix_rows<kValueQueries, 2>(query, count, chunk, ahead, room);
+        for (; query + 3 <= end; query += 3) mix_rows<3, 4>(query, count, chunk, ahead, room);
+        for (; query < end; ++query) mix_rows<1, 4>(query, count, chunk, ahead, room);
     }
 
     const Batch& batch_;

@@ -23,9 +23,9 @@ static void linear(const Linear& linear, const float* x, int64_t rows, bool is_e
     Room room;
     const Activations activations = room.get(rows, linear.cols, is_exact);
     for (int64_t row = 0; row < rows; ++row) set_row(activations, row, x + row * linear.cols);
-    Counters counters(1);
-    pool.run([&](int) {
-        counters.each(0, num_tiles(linear.rows), kTilesAtOnce, [&](int64_t tile) {
+    Counters counters(1, pool.num_threads());
+    pool.run([&](int id) {
+        counters.each(0, id, num_tiles(linear.rows), [&](int64_t tile) {
             multiply(linear, tile, activations, 0, rows, [&](int64_t row, F16x sums) {
                 const int64_t first = tile * kTile;
                 for (int i = 0; i < kTile && first + i < linear.rows; ++i) out[row * linear.rows + first + i] = sums[i];
@@ -61,9 +61,9 @@ static void largest_of(const float* row, int64_t width, float* peak, int64_t* id
 static void argmax(const float* rows, int64_t num_rows, int64_t stride, int64_t width, Pool& pool, float* peaks,
                    int64_t* ids) {
     if (num_rows == 1) return largest_of(rows, width, peaks, ids);
-    Counters counters(1);
-    pool.run([&](int) {
-        counters.each(0, num_rows, 1, [&](int64_t row) { largest_of(rows + row * stride, width, peaks + row, ids + row); });
+    Counters counters(1, pool.num_threads());
+    pool.run([&](int id) {
+        counters.each(0, id, num_rows, [&](int64_t row) { largest_of(rows + row * stride, width, peaks + row, ids + row); });
     });
 }
 
@@ -81,11 +81,10 @@ static void attend(const Model& model, const Cache& cache, const Batch& batch, i
         }
     for (int i = 0; i < batch.num_copies; ++i) attention.copy(batch.copy_from[i], batch.copy_to[i]);
     std::vector<AttentionRoom> rooms(pool.num_threads());
-    Counters counters(1);
+    Counters counters(1, pool.num_threads());
     pool.run([&](int id) {
-        counters.each(0, int64_t(batch.num_groups) * model.num_kv_heads, 1, [&](int64_t i) {
-            const int group = int(i / model.num_kv_heads), head = int(i % model.num_kv_heads);
-            attention.run(group, head, qkv, stride, out, width, rooms[id]);
+        counters.each(0, id, int64_t(batch.num_groups) * model.num_kv_heads, [&](int64_t i) {
+            attention.run(i, qkv, stride, out, width, rooms[id]);
         });
     });
 }

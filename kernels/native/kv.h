@@ -22,6 +22,13 @@ struct Fp32Tiles {
         const float* row = (const float*)tile + 2 * j * dim + d;
         return {load<F16x>(row), load<F16x>(row + dim)};
     }
+    // Fetch what of another tile lies where these keys, or values, lie: a tile of each has one size.
+    static INLINE void fetch_keys(const uint8_t* tile, int i) {
+        prefetch(tile + 128 * i), prefetch(tile + 128 * i + 64);
+    }
+    static INLINE void fetch_values(const uint8_t* tile, int dim, int j, int d) {
+        prefetch(tile + 4 * (2 * j * dim + d)), prefetch(tile + 4 * ((2 * j + 1) * dim + d));
+    }
     static INLINE void put(uint8_t* k, uint8_t* v, int dim, int lane, const float* from_k, const float* from_v) {
         for (int d = 0; d < dim; ++d) ((float*)k)[16 * d + lane] = from_k[d];
         std::memcpy((float*)v + lane * dim, from_v, dim * sizeof(float));
@@ -57,6 +64,8 @@ struct Bf16Tiles {
     static INLINE Pair keys(const uint8_t* tile, int i) { return pair(tile + 64 * i); }
     static INLINE Pair values(const uint8_t* tile, int dim, int j, int d) { return pair(tile + 4 * (j * dim + d)); }
 #endif
+    static INLINE void fetch_keys(const uint8_t* tile, int i) { prefetch(tile + 64 * i); }
+    static INLINE void fetch_values(const uint8_t* tile, int dim, int j, int d) { prefetch(tile + 4 * (j * dim + d)); }
     static INLINE uint16_t* key(uint8_t* k, int d, int lane) { return (uint16_t*)k + 32 * (d / 2) + 2 * lane + d % 2; }
     static INLINE uint16_t* value(uint8_t* v, int dim, int d, int lane) {
         return (uint16_t*)v + 2 * (lane / 2 * dim + d) + lane % 2;
@@ -91,12 +100,11 @@ struct Numbers {
             return sum + with.first * x.plain[2 * i] + with.second * x.plain[2 * i + 1];
     }
 
-    // Fills `pairs` [n / 2] of `plain` [n].
-    static INLINE void fill(const float* plain, int n, uint32_t* pairs) {
+    static INLINE void fill(F16x plain, uint32_t* pairs) {
 #if defined(__AVX512BF16__)
-        for (int i = 0; i < n; i += 16) store(pairs + i / 2, _mm512_cvtneps_pbh((__m512)load<F16x>(plain + i)));
+        store(pairs, _mm512_cvtneps_pbh((__m512)plain));
 #else
-        (void)plain, (void)n, (void)pairs;  // never called: nothing is paired there
+        (void)plain, (void)pairs;  // never called: nothing is paired there
 #endif
     }
 };

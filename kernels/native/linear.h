@@ -2,48 +2,15 @@
 // each output sums its blocks in order, whatever else is computed beside it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
-#include "abi.h"
+#include "activations.h"
 #include "pack.h"
-#include "vec.h"
 
 namespace plait {
 namespace PLAIT_ISA {
-
-// Rows of activations [rows, cols] as a weight wants them: fp32, or 8 bits a block of 32 numbers.
-struct Activations {
-    float* values;     // [rows, cols]
-    int8_t* q;         // [rows, cols]
-    float* scales;     // [rows, cols / 32]
-    float* sums;       // [rows, cols / 32] of what the block stands for
-    int32_t* offsets;  // [rows, cols / 32] what corrects the offset of 8-bit weights
-    int cols;
-    bool is_exact;
-
-    int blocks() const { return cols / kBlock; }
-};
-
-// Puts a row into place; `row` may be `values` itself.
-INLINE void set_row(const Activations& to, int64_t index, const float* row) {
-    if (row != to.values + index * to.cols) std::memcpy(to.values + index * to.cols, row, to.cols * sizeof(float));
-    if (to.is_exact) return;
-    const int blocks = to.blocks();
-    for (int b = 0; b < blocks; ++b) {
-        const F16x low = load<F16x>(row + kBlock * b), high = load<F16x>(row + kBlock * b + 16);
-        const F16x poison = (low - low) + (high - high);  // NaN where a number is not finite
-        const float scale = max(max(max(low, -low), max(high, -high))) / 127.0f + sum(poison);
-        const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
-        int8_t* q = to.q + index * to.cols + kBlock * b;
-        const I16x q_low = round(low * inverse), q_high = round(high * inverse);
-        store(q, __builtin_convertvector(q_low, S16x));
-        store(q + 16, __builtin_convertvector(q_high, S16x));
-        const int32_t total = sum(q_low + q_high);
-        to.scales[index * blocks + b] = scale;
-        to.sums[index * blocks + b] = scale * float(total);
-        to.offsets[index * blocks + b] = -kQ8Offset * total;
-    }
-}
 
 struct Q4 {
     static constexpr int kBytes = kQ4Bytes;
@@ -98,19 +65,20 @@ struct Q8 {
     }
 };
 
-// R rows from `row` on by one tile of 16 outputs, [R][16].
+constexpr int kFetchAhead = 2560;  // bytes of a weight: memory takes longer than the products of a block
+constexpr int kFewRows = 3;        // up to so many the processor fetches as fast by itself
+
+// R rows from `row` on, all of one group, by one tile of 16 outputs, [R][16].
 template <class Format, int R>
 INLINE void quantized_tile(const uint8_t* w, const Activations& x, int64_t row, float* out) {
     F16x sums[R] = {};
-    const int blocks = x.blocks();
-    const int8_t* q = x.q + row * x.cols;
-    const int64_t first = row * blocks;
-    for (int b = 0; b < blocks; ++b, w += Format::kBytes) {
+    const RowBlocks* rows = x.group(row);
+    const int at = int(row % kRows);
+    for (int b = 0; b < x.num_blocks(); ++b, w += Format::kBytes) {
+        if (R > kFewRows) UNROLL for (int i = 0; i < Format::kBytes; i += 64) prefetch(w + kFetchAhead + i);
         const Format block = Format::at(w);
-        UNROLL for (int r = 0; r < R; ++r) {
-            const int64_t i = first + int64_t(r) * blocks + b;
-            sums[r] = block.add(sums[r], q + int64_t(r) * x.cols + kBlock * b, x.scales[i], x.sums[i], x.offsets[i]);
-        }
+        UNROLL for (int r = 0; r < R; ++r)
+            sums[r] = block.add(sums[r], rows[b].q[at + r], rows[b].scales[at + r], rows[b].sums[at + r], rows[b].offsets[at + r]);
     }
     UNROLL for (int r = 0; r < R; ++r) store(out + 16 * r, sums[r]);
 }
@@ -119,7 +87,7 @@ template <class Format, int R>
 INLINE void exact_tile(const uint8_t* w, const Activations& x, int64_t row, float* out) {
     F16x sums[R] = {};
     const float* values = x.values + row * x.cols;
-    for (int b = 0; b < x.blocks(); ++b, w += Format::kBytes) {
+    for (int b = 0; b < x.num_blocks(); ++b, w += Format::kBytes) {
         const Format block = Format::at(w);
         for (int g = 0; g < 8; ++g)
             for (int i = 0; i < 4; ++i) {
@@ -152,26 +120,39 @@ static void tile_of(const Linear& linear, int64_t tile, const Activations& x, in
     }
 }
 
+// Up to 16 rows from `row` on, all of one group, by one tile of 16 outputs, [rows][16]; bias included.
+INLINE void multiply_group(const Linear& linear, int64_t tile, const Activations& x, int64_t row, int rows, float* out) {
+    for (int done = 0; done < rows;) {
+        const int left = rows - done;
+        float* to = out + 16 * done;
+        int n = 1;
+        if (kRowTile == 16 && left >= 16) tile_of<kRowTile>(linear, tile, x, row + done, to), n = 16;
+        else if (kRowTile >= 8 && left >= 8) tile_of<kRowTile / 2>(linear, tile, x, row + done, to), n = 8;
+        else if (left >= 4) tile_of<4>(linear, tile, x, row + done, to), n = 4;
+        else if (left >= 2) tile_of<2>(linear, tile, x, row + done, to), n = 2;
+        else tile_of<1>(linear, tile, x, row + done, to);
+        done += n;
+    }
+    if (!linear.bias) return;
+    F16x bias = {};
+    for (int i = 0; i < kTile && tile * kTile + i < linear.rows; ++i) bias[i] = linear.bias[tile * kTile + i];
+    for (int r = 0; r < rows; ++r) store(out + 16 * r, load<F16x>(out + 16 * r) + bias);
+}
+
+// Calls `work(row, n)` for the groups of up to 16 rows in [begin, end); `begin` starts a group.
+template <class Work>
+INLINE void each_group(int64_t begin, int64_t end, Work work) {
+    for (int64_t row = begin; row < end; row += kRows) work(row, int(std::min<int64_t>(kRows, end - row)));
+}
+
 // Rows [begin, end) by one tile of 16 outputs: `use(row, F16x)` gets each row's, bias included.
 template <class Use>
 INLINE void multiply(const Linear& linear, int64_t tile, const Activations& x, int64_t begin, int64_t end, Use use) {
-    alignas(64) float out[kRowTile * 16];
-    F16x bias = {};
-    if (linear.bias) {
-        const int64_t first = tile * kTile;
-        for (int i = 0; i < kTile && first + i < linear.rows; ++i) bias[i] = linear.bias[first + i];
-    }
-    for (int64_t row = begin; row < end;) {
-        const int64_t left = end - row;
-        int n = 1;
-        if (kRowTile == 16 && left >= 16) tile_of<kRowTile>(linear, tile, x, row, out), n = 16;
-        else if (kRowTile >= 8 && left >= 8) tile_of<kRowTile / 2>(linear, tile, x, row, out), n = 8;
-        else if (left >= 4) tile_of<4>(linear, tile, x, row, out), n = 4;
-        else if (left >= 2) tile_of<2>(linear, tile, x, row, out), n = 2;
-        else tile_of<1>(linear, tile, x, row, out);
-        for (int r = 0; r < n; ++r) use(row + r, load<F16x>(out + 16 * r) + bias);
-        row += n;
-    }
+    each_group(begin, end, [&](int64_t row, int n) {
+        alignas(64) float out[kRows * kTile];
+        multiply_group(linear, tile, x, row, n, out);
+        for (int r = 0; r < n; ++r) use(row + r, load<F16x>(out + kTile * r));
+    });
 }
 
 // Dequantises one row of a weight, such as a token's embedding.

@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -15,6 +18,15 @@
 namespace plait {
 
 constexpr int kSpins = 2000;  // about 50 us: a decode step waits for its peers less than that
+
+// The core that this thread runs on, or -1.
+inline int current_cpu() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
 
 inline void relax(int spins) {
     if (spins > kSpins) {
@@ -29,20 +41,34 @@ inline void relax(int spins) {
 // All threads of a step meet here; the last one to come lets the others go on.
 class Barrier {
   public:
-    void reset(int num_threads) { num_threads_ = num_threads; }
+    void reset(int num_threads) {
+        num_threads_ = num_threads;
+        cpus_ = std::vector<std::atomic<int>>(num_threads);
+    }
 
-    void wait() {
+    void wait(int id) {
         const int round = round_.load(std::memory_order_relaxed);
+        const int cpu = current_cpu();
+        cpus_[id].store(cpu, std::memory_order_relaxed);
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_) {
             arrived_.store(0, std::memory_order_relaxed);
             round_.store(round + 1, std::memory_order_release);
             return;
         }
-        for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) relax(spins);
+        const bool is_shared = num_threads_ > 1 && shares(id, cpu);
+        for (int spins = is_shared ? kSpins : 0; round_.load(std::memory_order_acquire) == round; ++spins) relax(spins);
     }
 
   private:
+    // Says if another thread was last seen on this thread's core: it needs that core to go on.
+    bool shares(int id, int cpu) const {
+        for (int i = 0; i < num_threads_; ++i)
+            if (i != id && cpu >= 0 && cpus_[i].load(std::memory_order_relaxed) == cpu) return true;
+        return false;
+    }
+
     int num_threads_ = 1;
+    std::vector<std::atomic<int>> cpus_;
     std::atomic<int> arrived_{0};
     std::atomic<int> round_{0};
 };

@@ -13,42 +13,30 @@
 namespace plait {
 namespace PLAIT_ISA {
 
-constexpr int kRowsAtOnce = 4;     // rows of a norm that a thread takes
-constexpr int kTilesAtOnce = 2;    // tiles of a weight
-constexpr int kFewRows = 4;        // of activations: up to so many, reading a weight is all that counts
+constexpr int kCachedBytes = 512 << 10;  // of activations: half of what the second cache of a core holds
 
-// Work that threads take piece by piece; each counter serves one phase of a step.
+// Work of one phase after the other. Each thread begins with a share of its own, whose pieces lie side
+// by side in memory, and then helps the others.
 class Counters {
   public:
-    explicit Counters(int size) : next_(size) {}
+    Counters(int num_phases, int num_threads) : num_threads_(num_threads), next_(num_phases * num_threads) {}
 
     template <class Work>
-    void each(int phase, int64_t size, int64_t at_once, Work work) {
-        for (int64_t begin; (begin = next_[phase].fetch_add(at_once, std::memory_order_relaxed)) < size;)
-            for (int64_t i = begin; i < std::min(begin + at_once, size); ++i) work(i);
-    }
-
-  private:
-    std::vector<std::atomic<int64_t>> next_;
-};
-
-// Activations that own their memory.
-class Room {
-  public:
-    Activations get(int64_t rows, int cols, bool is_exact) {
-        values_.resize(std::max<size_t>(values_.size(), rows * cols));
-        const size_t blocks = rows * (cols / kBlock);
-        if (!is_exact && blocks > scales_.size()) {
-            scales_.resize(blocks), sums_.resize(blocks), offsets_.resize(blocks);
+    void each(int phase, int thread, int64_t size, Work work) {
+        for (int i = 0; i < num_threads_; ++i) {
+            const int owner = (thread + i) % num_threads_;
+            const int64_t begin = size * owner / num_threads_, end = size * (owner + 1) / num_threads_;
+            auto& next = next_[phase * num_threads_ + owner].value;
+            for (int64_t at; (at = begin + next.fetch_add(1, std::memory_order_relaxed)) < end;) work(at);
         }
-        if (!is_exact) q_.resize(std::max<size_t>(q_.size(), rows * cols));
-        return {values_.data(), q_.data(), scales_.data(), sums_.data(), offsets_.data(), cols, is_exact};
     }
 
   private:
-    std::vector<float> values_, scales_, sums_;
-    std::vector<int8_t> q_;
-    std::vector<int32_t> offsets_;
+    struct alignas(64) Next {  // no two in a cache line
+        std::atomic<int64_t> value{0};
+    };
+    int num_threads_;
+    std::vector<Next> next_;
 };
 
 struct Buffers {
@@ -79,7 +67,7 @@ INLINE void turn(float* head, const float* cos, const float* sin, int half) {
 }
 
 INLINE F16x silu(F16x x) {
-    const F16x e = exp_negative(max(x, -x) * -1.0f);
+    const F16x e = exp2_negative(max(x, -x) * -kLog2E);
     const F16x sigmoid_of_size = 1.0f / (1.0f + e);
     return x * (x < 0.0f ? e * sigmoid_of_size : sigmoid_of_size);
 }
@@ -95,7 +83,7 @@ class Step {
   public:
     Step(const Model& model, const Cache& cache, const Batch& batch, Buffers& buffers, Pool& pool, float* logits)
         : m_(model), cache_(cache), b_(batch), pool_(pool), logits_(logits), buffers_(buffers),
-          counters_(kMaxPhases * model.num_layers + 2), rows_(batch.num_tokens),
+          counters_(kMaxPhases * model.num_layers + 2, pool.num_threads()), rows_(batch.num_tokens),
           heads_width_(model.num_heads * model.head_dim), kv_width_(model.num_kv_heads * model.head_dim),
           stride_(heads_width_ + 2 * kv_width_) {
         const bool is_exact = model.is_exact;
@@ -111,33 +99,37 @@ class Step {
 
     // What every thread does.
     void run(Thread thread) {
-        each(thread, rows_, kRowsAtOnce, [&](int64_t row) {
+        each(thread, rows_, [&](int64_t row) {
             row_of(m_.embedding, b_.token_ids[row], x_ + row * m_.hidden);
             enter(row, m_.layers[0].input_norm);
         });
         for (int i = 0; i < m_.num_layers; ++i) run_layer(thread, i);
-        each(thread, num_tiles(m_.head.rows), tiles_at_once(num_tiles(m_.head.rows)), [&](int64_t tile) {
-            multiply(m_.head, tile, wanted_, 0, b_.num_logits, [&](int64_t row, F16x sums) {
+        each_tile(thread, num_tiles(m_.head.rows), b_.num_logits, m_.hidden, [&](int64_t tile, int64_t begin, int64_t end) {
+            multiply(m_.head, tile, wanted_, begin, end, [&](int64_t row, F16x sums) {
                 put(logits_ + row * m_.head.rows, m_.head, tile, sums);
             });
         });
     }
 
   private:
-    // For few rows a thread reads one long run of a weight, which the memory likes; for many, little
-    // by little, so that none waits for the other.
-    int64_t tiles_at_once(int64_t tiles) const {
-        const int64_t threads = pool_.num_threads();
-        return rows_ <= kFewRows ? (tiles + threads - 1) / threads : kTilesAtOnce;
-    }
-
-    static constexpr int kMaxPhases = 11;  // of a layer
+    static constexpr int kMaxPhases = 10;  // of a layer
 
     // One phase: all of it is done, by all threads, when it returns.
     template <class Work>
-    void each(Thread& thread, int64_t size, int64_t at_once, Work work) {
-        counters_.each(thread.phase++, size, at_once, work);
-        pool_.barrier.wait();
+    void each(Thread& thread, int64_t size, Work work) {
+        counters_.each(thread.phase++, thread.id, size, work);
+        pool_.barrier.wait(thread.id);
+    }
+
+    // The products of a weight of `tiles` tiles: `work(tile, begin, end)` gets some rows at a time,
+    // no more than stay in a core's own cache while all tiles pass.
+    template <class Work>
+    void each_tile(Thread& thread, int64_t tiles, int64_t rows, int cols, Work work) {
+        const int64_t at_once = std::max<int64_t>(1, kCachedBytes / (int64_t(sizeof(RowBlocks)) * (cols / kBlock))) * kRows;
+        each(thread, tiles * ((rows + at_once - 1) / at_once), [&](int64_t piece) {
+            const int64_t begin = piece / tiles * at_once;
+            work(piece % tiles, begin, std::min(begin + at_once, rows));
+        });
     }
 
     void run_layer(Thread& thread, int index) {
@@ -145,22 +137,25 @@ class Step {
         const Attention<Tiles> attention(m_, cache_, b_, index);
         float* qkv = buffers_.qkv.data();
         const int64_t q_tiles = num_tiles(layer.q.rows), k_tiles = num_tiles(layer.k.rows);
-        each(thread, q_tiles + 2 * k_tiles, tiles_at_once(q_tiles + 2 * k_tiles), [&](int64_t tile) {
-            if (tile < q_tiles) return project(layer.q, tile, qkv);
+        each_tile(thread, q_tiles + 2 * k_tiles, rows_, m_.hidden, [&](int64_t tile, int64_t begin, int64_t end) {
+            if (tile < q_tiles) return project(layer.q, tile, begin, end, qkv);
             tile -= q_tiles;
-            if (tile < k_tiles) return project(layer.k, tile, qkv + heads_width_);
-            project(layer.v, tile - k_tiles, qkv + heads_width_ + kv_width_);
+            if (tile < k_tiles) return project(layer.k, tile, begin, end, qkv + heads_width_);
+            project(layer.v, tile - k_tiles, begin, end, qkv + heads_width_ + kv_width_);
         });
-        each(thread, rows_, kRowsAtOnce, [&](int64_t row) { keep(layer, attention, row); });
-        if (b_.num_copies) each(thread, b_.num_copies, 1, [&](int64_t i) { attention.copy(b_.copy_from[i], b_.copy_to[i]); });
-        each(thread, int64_t(b_.num_groups) * m_.num_kv_heads, 1, [&](int64_t i) {
-            attention.run(int(i / m_.num_kv_heads), int(i % m_.num_kv_heads), qkv, stride_, attended_.values,
-                          attended_.cols, buffers_.attention[thread.id]);
+        each(thread, rows_, [&](int64_t row) { keep(layer, attention, row); });
+        if (b_.num_copies) each(thread, b_.num_copies, [&](int64_t i) { attention.copy(b_.copy_from[i], b_.copy_to[i]); });
+        each(thread, int64_t(b_.num_groups) * m_.num_kv_heads, [&](int64_t i) {
+            attention.run(i, qkv, stride_, attended_.values, attended_.cols, buffers_.attention[thread.id]);
         });
-        add_projected(thread, layer.o, attended_, layer.post_norm, nullptr);
-        each(thread, num_tiles(layer.gate.rows), tiles_at_once(num_tiles(layer.gate.rows)), [&](int64_t tile) { open_gate(layer, tile); });
+        if (!m_.is_exact)
+            each(thread, rows_, [&](int64_t row) { set_row(attended_, row, attended_.values + row * attended_.cols); });
+        add_projected(thread, layer.o, attended_, layer.post_norm);
+        each_tile(thread, m_.inner / kBlock, rows_, m_.hidden, [&](int64_t block, int64_t begin, int64_t end) {
+            open_gate(layer, int(block), begin, end);
+        });
         const bool is_last = index + 1 == m_.num_layers;
-        add_projected(thread, layer.down, inner_, is_last ? nullptr : m_.layers[index + 1].input_norm, m_.norm);
+        add_projected(thread, layer.down, inner_, is_last ? nullptr : m_.layers[index + 1].input_norm);
     }
 
     // Normalises a row of the hidden states for what comes next.
@@ -170,8 +165,8 @@ class Step {
         set_row(normed_, row, to);
     }
 
-    void project(const Linear& linear, int64_t tile, float* out) {
-        multiply(linear, tile, normed_, 0, rows_, [&](int64_t row, F16x sums) {
+    void project(const Linear& linear, int64_t tile, int64_t begin, int64_t end, float* out) {
+        multiply(linear, tile, normed_, begin, end, [&](int64_t row, F16x sums) {
             put(out + row * stride_, linear, tile, sums);
         });
     }
@@ -196,31 +191,33 @@ class Step {
         }
     }
 
-    // Adds a product to the hidden states, and normalises them: all rows, or at the end the wanted.
-    void add_projected(Thread& thread, const Linear& linear, const Activations& from, const float* weight, const float* last) {
-        if (!from.is_exact)
-            each(thread, rows_, kRowsAtOnce, [&](int64_t row) { set_row(from, row, from.values + row * from.cols); });
-        each(thread, num_tiles(linear.rows), tiles_at_once(num_tiles(linear.rows)), [&](int64_t tile) {
-            multiply(linear, tile, from, 0, rows_, [&](int64_t row, F16x sums) {
-                add(x_ + row * m_.hidden, linear, tile, sums);
-            });
+    // Adds a product to the hidden states, and normalises them: all rows by `weight`, or where there is
+    // none those whose logits are wanted, at the end.
+    void add_projected(Thread& thread, const Linear& linear, const Activations& from, const float* weight) {
+        each_tile(thread, num_tiles(linear.rows), rows_, linear.cols, [&](int64_t tile, int64_t begin, int64_t end) {
+            multiply(linear, tile, from, begin, end, [&](int64_t row, F16x sums) { add(x_ + row * m_.hidden, linear, tile, sums); });
         });
-        if (weight) return each(thread, rows_, kRowsAtOnce, [&](int64_t row) { enter(row, weight); });
-        each(thread, b_.num_logits, 1, [&](int64_t i) {
+        if (weight) return each(thread, rows_, [&](int64_t row) { enter(row, weight); });
+        each(thread, b_.num_logits, [&](int64_t i) {
             float* to = wanted_.values + i * m_.hidden;
-            norm_row(x_ + b_.logit_rows[i] * m_.hidden, last, m_.hidden, m_.eps, to);
+            norm_row(x_ + b_.logit_rows[i] * m_.hidden, m_.norm, m_.hidden, m_.eps, to);
             set_row(wanted_, i, to);
         });
     }
 
-    void open_gate(const Layer& layer, int64_t tile) {
-        float* out = inner_.values;
-        multiply(layer.gate, tile, normed_, 0, rows_, [&](int64_t row, F16x sums) {
-            put(out + row * m_.inner, layer.gate, tile, silu(sums));
-        });
-        multiply(layer.up, tile, normed_, 0, rows_, [&](int64_t row, F16x sums) {
-            float* at = out + row * m_.inner + tile * kTile;
-            for (int i = 0; i < kTile && tile * kTile + i < m_.inner; ++i) at[i] *= sums[i];
+    // 32 columns of what `down` multiplies, for some rows.
+    void open_gate(const Layer& layer, int block, int64_t begin, int64_t end) {
+        const bool is_quantized = !m_.is_exact && (layer.down.kind == kQ4 || layer.down.kind == kQ8);
+        each_group(begin, end, [&](int64_t row, int n) {
+            alignas(64) float gate[2][kRows * kTile], up[2][kRows * kTile];
+            for (int i = 0; i < 2; ++i) multiply_group(layer.gate, 2 * block + i, normed_, row, n, gate[i]);
+            for (int i = 0; i < 2; ++i) multiply_group(layer.up, 2 * block + i, normed_, row, n, up[i]);
+            for (int r = 0; r < n; ++r) {
+                F16x out[2];
+                for (int i = 0; i < 2; ++i) out[i] = silu(load<F16x>(gate[i] + kTile * r)) * load<F16x>(up[i] + kTile * r);
+                if (is_quantized) set_block(inner_, row + r, block, out[0], out[1]);
+                else store(inner_.values + (row + r) * m_.inner + kBlock * block, out[0]), store(inner_.values + (row + r) * m_.inner + kBlock * block + 16, out[1]);
+            }
         });
     }
 

@@ -19,6 +19,8 @@ typedef uint16_t H16x __attribute__((vector_size(32)));
 typedef uint8_t B64x __attribute__((vector_size(64)));
 
 #define INLINE inline __attribute__((always_inline))
+// For loops that need all registers: inlined, the compiler keeps other things in them.
+#define NOINLINE __attribute__((noinline))
 // Sums of several rows stay in registers only where the loop over them is unrolled.
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -37,6 +39,8 @@ template <class T>
 INLINE void store(void* p, T v) {
     std::memcpy(p, &v, sizeof v);
 }
+
+INLINE void prefetch(const void* p) { __builtin_prefetch(p,0,2); }
 
 INLINE F16x splat(float x) { return F16x{} + x; }
 
@@ -120,23 +124,19 @@ INLINE int32_t sum(I16x v) {
     return total;
 }
 
-// e^x for x <= 0, to about 2 units in the last place; under -87 it is 0. After: Cephes' expf.
-INLINE F16x exp_negative(F16x x) {
-    const F16x floored = max(x, splat(-87.3f));
-    const F16x scaled = floored * 1.44269504f;
-    const I16x whole = __builtin_convertvector(scaled - 0.5f, I16x);
-    const F16x n = to_float(whole);
-    const F16x r = floored - n * 0.693359375f + n * 2.12194440e-4f;
-    F16x y = splat(1.9875691500e-4f);
-    y = y * r + 1.3981999507e-3f;
-    y = y * r + 8.3334519073e-3f;
-    y = y * r + 4.1665795894e-2f;
-    y = y * r + 1.6666665459e-1f;
-    y = y * r + 5.0000001201e-1f;
-    y = y * r * r + r + 1.0f;
-    const I16x power = (whole + 127) << 23;
-    const F16x result = y * load<F16x>(&power);
-    return x < splat(-87.3f) ? splat(0.0f) : result;
+// 2^x for x <= 0, to 3e-7 of it; 2^0 is 1, and under -126 it is 0. The polynomial is fitted to the
+// smallest relative error for 2^f, |f| <= 1/2.
+INLINE F16x exp2_negative(F16x x) {
+    const F16x shifted = x + 0x1.8p23f;  // its last bits are the whole number next to x
+    const F16x f = x - (shifted - 0x1.8p23f);
+    F16x y = splat(0.00132647238f);
+    y = y * f + 0.00967151299f;
+    y = y * f + 0.0555073358f;
+    y = y * f + 0.240222424f;
+    y = y * f + 0.693147004f;
+    y = y * f + 1.0f;
+    const I16x result = load<I16x>(&y) + (load<I16x>(&shifted) << 23);
+    return x < -126.0f ? splat(0.0f) : load<F16x>(&result);
 }
 
 // Adds the products of 4 unsigned weights and 4 signed activations in each of 16 lanes. Where the
