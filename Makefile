@@ -56,6 +56,7 @@ bench: .venv/.installed  ## Run the benchmarks of the runtime and check their go
 	$(BIN)/python -m benchmarks.jump_forward --check
 	$(BIN)/python -m benchmarks.healing --check
 	$(BIN)/python -m benchmarks.startup --check
+	$(BIN)/python -m benchmarks.memory --check
 	$(BIN)/python -m benchmarks.grammar_cache --check
 	$(BIN)/python -m benchmarks.lark_masks --check
 

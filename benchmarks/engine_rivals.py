@@ -153,7 +153,7 @@ class Transformers:
             keys: dict[str, Any] = dict(weights.config)
             config = LlamaConfig(**keys)
             self._model: Any = LlamaForCausalLM(config).eval()
-            tensors = {name: weights.tensor(name) for name in weights.names()}
+            tensors = {name: torch.from_numpy(weights.tensor(name)) for name in weights.names()}
             self._model.load_state_dict(tensors, strict=False)  # the head may be the embedding
             self._model.tie_weights()
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import torch
-
 from .errors import RequestError, as_request_error
 from .generation import Generation
 from .job import Job
-from .model.interface import Tokenizer
+from .model.interface import Logits, Tokenizer
 from .prepare import wanted
 from .sample import SampleRow, sample
 from .scheduler import Chunk, Plan
@@ -79,7 +77,7 @@ class Drawer:
         return [_prepared(draw) for draw in draws]
 
     def draw(
-        self, draws: Sequence[Draw], rows: Sequence[Prepared], logits: torch.Tensor
+        self, draws: Sequence[Draw], rows: Sequence[Prepared], logits: Logits
     ) -> list[int | RequestError]:
         """Give a token for each draw, or what is wrong with that output alone."""
         usable = [
@@ -97,7 +95,6 @@ class Drawer:
                 self._tokenizer.vocab_size,
                 self._tokenizer.eos_token_ids,
                 self._absent_ids,
-                may_overwrite=True,
             )
         )
         return [row if isinstance(row, RequestError) else next(drawn) for row in rows]

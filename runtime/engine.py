@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
-import torch
-
 from .admission import Gate
 from .audit import check_engine
 from .cache.blocks import BlockPool
@@ -20,7 +18,7 @@ from .grammar.spec import CompiledGrammar
 from .healing import Border
 from .job import Job
 from .metrics import Counters, EngineStats
-from .model.interface import Model
+from .model.interface import Logits, Model
 from .prepare import to_batch
 from .sample import gather_logprobs
 from .scheduler import Chunk, Plan, Scheduler
@@ -197,7 +195,7 @@ class Engine:
         for request_id in dict.fromkeys(chunk.sequence.request_id for chunk in plan.chunks):
             self._fail(self._jobs[request_id], error, is_kept=False)
 
-    def _commit(self, plan: Plan, logits: torch.Tensor) -> None:
+    def _commit(self, plan: Plan, logits: Logits) -> None:
         """Hand each chunk its rows of the logits.
 
         The masks come first: on a device `run` only launches the pass, and it is who looks at
@@ -211,7 +209,7 @@ class Engine:
             draws = self._draw(draws, rows, logits)
             rows = self._drawer.prepare(draws)
 
-    def _score(self, chunk: Chunk, logits: torch.Tensor) -> None:
+    def _score(self, chunk: Chunk, logits: Logits) -> None:
         """Note the log-probabilities of one text; give the answer once all texts are done."""
         sequence = chunk.sequence
         job = self._jobs.get(sequence.request_id)
@@ -231,7 +229,7 @@ class Engine:
         if not job.num_open:
             self._end(job, "", "stop")
 
-    def _draw(self, draws: list[Draw], rows: list[Prepared], logits: torch.Tensor) -> list[Draw]:
+    def _draw(self, draws: list[Draw], rows: list[Prepared], logits: Logits) -> list[Draw]:
         """Draw a token for each output; give the draws that this step still can make."""
         again: list[Draw] = []
         for draw, result in zip(draws, self._drawer.draw(draws, rows, logits), strict=True):

@@ -1,4 +1,4 @@
-"""Draw the rows of a step where their logits lie: one kernel, one transfer of token ids."""
+"""Draw and score the rows of a step where their logits lie, on a device."""
 
 from __future__ import annotations
 
@@ -9,38 +9,60 @@ import torch
 from torch import Tensor
 
 from ..kernels.mask import apply_bitmask
-from ..kernels.sampling import SamplingRows, draw
-from .sequence import Int32, SamplingParams
+from ..kernels.sampling import DEAD_END, NOT_FINITE, POINTS, DrawRow
+from ..kernels.sampling.gpu import SamplingRows, draw
+
+ROWS_AT_ONCE = 64  # rows scored together; bounds memory at rows x vocabulary
 
 
-def draw_rows(
-    logits: Tensor,  # [r, width]; row i is drawn for params[i]
-    bitmask: Int32,  # [r, ceil(width / 32)] the tokens that each row may take
-    params: Sequence[SamplingParams],
-    points: Sequence[float],  # in [0, 1)
-    greedy_below: float,
-    even_above: float,
-) -> list[int]:
-    """Draw one token a row; -1 where the mask leaves none. `logits`, fp32, are overwritten.
+def draw_rows(logits: Tensor, rows: Sequence[DrawRow]) -> list[int]:
+    """Draw one token a row of `logits` [r, width]; DEAD_END or NOT_FINITE where none can be.
 
-    A temperature under `greedy_below` takes the largest logit, one over `even_above` makes all
-    even. Sums are fp32, so that a draw near a boundary may differ from the CPU's.
+    Greedy rows look at the model's favourite first; only where the mask forbids it is the row
+    looked at again. So masks cost a greedy row nothing as long as the model obeys.
+    """
+    peaks, favourites = logits.max(dim=1)  # NaN wins, ties go to the lowest id
+    drawn = [
+        _look(row, peak, favourite)
+        for row, peak, favourite in zip(rows, peaks.tolist(), favourites.tolist(), strict=True)
+    ]
+    rest = [i for i, token in enumerate(drawn) if token is None]
+    if rest:
+        chosen = logits.index_select(0, torch.tensor(rest, device=logits.device)).float()
+        for i, token in zip(rest, _draw_masked(chosen, [rows[i] for i in rest]), strict=True):
+            drawn[i] = token
+    return [DEAD_END if token is None else token for token in drawn]
+
+
+def _look(row: DrawRow, peak: float, favourite: int) -> int | None:
+    """Settle a row by its largest logit and that one's id; None where that does not do."""
+    if not np.isfinite(peak):
+        return NOT_FINITE
+    word, bit = divmod(favourite, 32)
+    is_allowed = int(row.allowed()[word]) >> bit & 1
+    return favourite if row.temperature == 0.0 and is_allowed else None
+
+
+def _draw_masked(logits: Tensor, rows: Sequence[DrawRow]) -> list[int]:
+    """Draw rows of `logits`, fp32, which are overwritten: one kernel, one transfer of token ids.
+
+    Sums are fp32, so that a draw near a boundary may differ from the CPU's.
     """
     device = logits.device
     columns = np.array(
         [
             (1.0, 1, 1.0, 0.0, 0.0)
-            if one.temperature < greedy_below
-            else (min(one.temperature, even_above), max(one.top_k, 0), one.top_p, one.min_p, point)
-            for one, point in zip(params, points, strict=True)
+            if row.temperature == 0.0
+            else (row.temperature, row.top_k, row.top_p, row.min_p, row.point / POINTS)
+            for row in rows
         ],
         np.float64,
     ).T
     columns[1] = np.minimum(columns[1], logits.shape[1])
     # The largest fp32 under 1: a point that rounds to 1 would lie behind the last token.
     columns[4] = np.minimum(columns[4], 1 - 2.0**-24)
-    rows = torch.arange(len(logits), device=device)
-    apply_bitmask(logits, torch.from_numpy(bitmask).to(device), rows)
+    bitmask = torch.from_numpy(np.stack([row.allowed() for row in rows])).to(device)
+    apply_bitmask(logits, bitmask, torch.arange(len(logits), device=device))
     settings = torch.from_numpy(columns.astype(np.float32)).to(device)
     found = draw(
         logits,
@@ -48,3 +70,19 @@ def draw_rows(
     )
     token_ids: list[int] = found.tolist()
     return token_ids
+
+
+def gather_rows(logits: Tensor, token_ids: Sequence[int]) -> list[float]:
+    """Give log P(token_ids[i]) under row i of `logits`; NaN where these are not finite.
+
+    Works in chunks of rows, so memory stays at a few rows of the vocabulary.
+    """
+    found: list[float] = []
+    for start in range(0, len(token_ids), ROWS_AT_ONCE):
+        wanted = torch.tensor(token_ids[start : start + ROWS_AT_ONCE], device=logits.device)
+        chunk = logits[start : start + len(wanted)].float()
+        peak = chunk.amax(dim=1, keepdim=True)
+        total = (chunk - peak).exp_().sum(dim=1, dtype=torch.float64).log_()
+        picked = (chunk.gather(1, wanted[:, None]) - peak)[:, 0].double() - total
+        found.extend(torch.where(peak[:, 0].isfinite(), picked, torch.nan).tolist())
+    return found

@@ -18,8 +18,9 @@ from plait.runtime.config import EngineConfig
 from plait.runtime.model.config import ModelConfig, RopeConfig
 from plait.runtime.model.cuda import CudaRunner
 from plait.runtime.model.cuda_staging import Forward
-from plait.runtime.model.layers import Layer, inverse_frequencies
+from plait.runtime.model.layers import Layer
 from plait.runtime.model.llama import Llama
+from plait.runtime.model.rope import inverse_frequencies
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Batch
 
@@ -95,7 +96,7 @@ def random_llama(
         layers=tuple(layer(10 * (i + 1)) for i in range(config.num_layers)),
         norm=torch.ones(hidden, dtype=dtype, device=device),
         head=prepare(embedding),
-        inv_freq=inverse_frequencies(config.rope, head_dim).to(device),
+        inv_freq=torch.from_numpy(inverse_frequencies(config.rope, head_dim)).to(device),
     )
 
 

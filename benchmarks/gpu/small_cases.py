@@ -17,8 +17,7 @@ from plait.kernels.linear.quantized import BLOCK_BYTES
 from plait.kernels.mask import reference as mask
 from plait.kernels.norm import reference as norm
 from plait.kernels.rope import reference as rope
-from plait.kernels.sampling import SamplingRows
-from plait.kernels.sampling import reference as sampling
+from plait.kernels.sampling.gpu import SamplingRows, draw_as_defined
 
 from .case import Case, bound_of, exact, random, relative_rms, short_dtype
 
@@ -170,7 +169,7 @@ def sampling_error(width: int, device: torch.device) -> float:
         min_p=columns[:, 3].contiguous(),
         point=points,
     )
-    wanted = sampling.draw(logits, rows)
+    wanted = draw_as_defined(logits, rows)
     moved = SamplingRows(*(_field(rows, name).to(device) for name in SamplingRows.__slots__))
     found = draw(logits.to(device), moved).cpu()
     return float((found != wanted).float().mean())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from torch import Tensor
 
-from . import cpu, reference
+from .. import device
+from . import reference
 
 __all__ = ["apply_bitmask"]
 
@@ -17,10 +16,8 @@ def apply_bitmask(logits: Tensor, bitmask: Tensor, rows: Tensor) -> None:
     `logits` is float32 [n, width]; `bitmask` int32 [m, ceil(width / 32)], where bit t % 32 of word
     t // 32 allows token t; `rows` int64 [m], distinct. All three are on one device.
     """
-    if logits.device.type == "cpu":
-        cpu.apply_bitmask(logits, bitmask, rows)
-    elif logits.device.type == "cuda" and find_spec("triton") is not None:
-        from . import triton  # slow to import, and absent from torch's builds for CPUs
+    if device.uses_triton(logits):
+        from . import triton
 
         triton.apply_bitmask(logits, bitmask, rows)
     else:

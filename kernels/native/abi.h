@@ -5,7 +5,7 @@
 
 namespace plait {
 
-constexpr int32_t kVersion = 1;
+constexpr int32_t kVersion = 2;
 constexpr int kBlock = 32;   // numbers that share a scale
 constexpr int kTile = 16;    // output rows of a weight, or tokens of a cache, that lie side by side
 constexpr int kMaxHeadDim = 512;
@@ -68,5 +68,18 @@ struct Batch {
     const int32_t* group_parts;   // [num_groups + 1] where the parts of a group begin
     const int32_t* parts;         // [num_parts, 5]: first row, end row, sequence, begin, end
 };
+
+// How a token is drawn from a row of logits. Bit t % 32 of word t / 32 stands for token t.
+struct DrawRow {
+    const int32_t* known;  // [ceil(width / 32)] the tokens that there are
+    const int32_t* mask;   // [mask_len] those that may come, or null for all
+    uint64_t point;        // of 2^53
+    double top_p, min_p;
+    float temperature;  // 0 takes the largest
+    int32_t mask_len, top_k, reserved;
+};
+
+// In place of a token: none may come; the logits are not finite.
+constexpr int64_t kDeadEnd = -1, kNotFinite = -2;
 
 }  // namespace plait

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
-VERSION = 1  # kVersion; a library of another version is not used
+VERSION = 2  # kVersion; a library of another version is not used
 BLOCK = 32  # numbers that share a scale
 TILE = 16  # output rows of a weight, or tokens of a cache, that lie side by side
 CHUNK = 64  # tokens that attention looks at together
@@ -67,3 +67,13 @@ class Batch(Structure):
     """One forward pass."""
 
     _fields_ = (*((name, c_int32) for name in COUNTS), *((name, c_void_p) for name in ARRAYS))
+
+
+class DrawRow(Structure):
+    """How a token is drawn from a row of logits."""
+
+    _fields_ = (
+        *(("known", c_void_p), ("mask", c_void_p), ("point", c_uint64)),
+        *(("top_p", c_double), ("min_p", c_double), ("temperature", c_float)),
+        *(("mask_len", c_int32), ("top_k", c_int32), ("reserved", c_int32)),
+    )

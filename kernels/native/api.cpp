@@ -78,8 +78,14 @@ EXPORT void plait_linear(const Linear* linear, const float* x, int64_t rows, int
     chosen()->linear(*linear, x, rows, is_exact != 0, pool(), out);
 }
 
-EXPORT void plait_argmax(const float* rows, int64_t num_rows, int64_t stride, int64_t width, float* peaks, int64_t* ids) {
-    chosen()->argmax(rows, num_rows, stride, width, pool(), peaks, ids);
+EXPORT void plait_sample(const float* logits, int64_t stride, int64_t width, const DrawRow* rows, int64_t num_rows,
+                         int64_t* drawn) {
+    chosen()->sample(logits, stride, width, rows, num_rows, pool(), drawn);
+}
+
+EXPORT void plait_logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
+                           double* found) {
+    chosen()->logprobs(logits, stride, width, ids, num_rows, pool(), found);
 }
 
 EXPORT void plait_attention(const Model* model, const Cache* cache, const Batch* batch, int32_t layer, const float* qkv,

@@ -19,7 +19,6 @@ constexpr int kScoreQueries = 24, kValueQueries = 12, kTilesAtOnce = 4;  // what
 constexpr int kScoreQueries = 4, kValueQueries = 1, kTilesAtOnce = 1;
 #endif
 
-constexpr float kLog2E = 1.44269504f;
 
 constexpr I16x kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 

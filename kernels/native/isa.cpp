@@ -1,6 +1,7 @@
 // Compiled once for each kind of processor, with PLAIT_ISA its name and the compiler's flags for it.
 #include "isa.h"
 
+#include "sample.h"
 #include "step.h"
 
 #define TEXT_OF(x) #x
@@ -34,37 +35,25 @@ static void linear(const Linear& linear, const float* x, int64_t rows, bool is_e
     });
 }
 
-static void largest_of(const float* row, int64_t width, float* peak, int64_t* id) {
-    F16x largest = splat(-INFINITY), poison = {};
-    int64_t i = 0;
-    for (; i + 16 <= width; i += 16) {
-        const F16x x = load<F16x>(row + i);
-        largest = max(largest, x);
-        poison += x - x;  // NaN where a number is not finite
-    }
-    float top = max(largest);
-    bool is_finite = sum(poison) == 0.0f;
-    for (; i < width; ++i) {
-        top = top < row[i] ? row[i] : top;
-        is_finite = is_finite && std::isfinite(row[i]);
-    }
-    int64_t at = 0;
-    if (is_finite) {
-        while (row[at] != top) ++at;
-    } else {
-        for (int64_t j = 1; j < width && !std::isnan(row[at]); ++j)
-            if (row[at] < row[j] || std::isnan(row[j])) at = j;
-    }
-    *peak = row[at], *id = at;
+// Each row by itself, on all threads.
+template <class Work>
+static void each_row(int64_t num_rows, Pool& pool, Work work) {
+    if (num_rows == 1) return work(0);
+    Counters counters(1, pool.num_threads());
+    pool.run([&](int id) { counters.each(0, id, num_rows, work); });
 }
 
-static void argmax(const float* rows, int64_t num_rows, int64_t stride, int64_t width, Pool& pool, float* peaks,
-                   int64_t* ids) {
-    if (num_rows == 1) return largest_of(rows, width, peaks, ids);
-    Counters counters(1, pool.num_threads());
-    pool.run([&](int id) {
-        counters.each(0, id, num_rows, [&](int64_t row) { largest_of(rows + row * stride, width, peaks + row, ids + row); });
+static void sample(const float* logits, int64_t stride, int64_t width, const DrawRow* rows, int64_t num_rows,
+                   Pool& pool, int64_t* drawn) {
+    each_row(num_rows, pool, [&](int64_t row) {
+        static thread_local Sampler sampler;
+        drawn[row] = sampler.draw(logits + row * stride, width, rows[row]);
     });
+}
+
+static void logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
+                     Pool& pool, double* found) {
+    each_row(num_rows, pool, [&](int64_t row) { found[row] = logprob_of(logits + row * stride, width, ids[row]); });
 }
 
 template <class Tiles>
@@ -102,7 +91,8 @@ static void drop_buffers(void* buffers) { delete static_cast<Buffers*>(buffers);
 
 extern const Isa PLAIT_TABLE = {
     TEXT(PLAIT_ISA), PLAIT_ISA::kQ8Offset, PLAIT_ISA::make_buffers, PLAIT_ISA::drop_buffers,
-    PLAIT_ISA::step, PLAIT_ISA::linear,    PLAIT_ISA::argmax,       PLAIT_ISA::attention,
+    PLAIT_ISA::step, PLAIT_ISA::linear,    PLAIT_ISA::sample,       PLAIT_ISA::logprobs,
+    PLAIT_ISA::attention,
 };
 
 }  // namespace plait

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -24,9 +24,13 @@ _PROTOTYPES = {
     "plait_make_buffers": (c_void_p, ()),
     "plait_drop_buffers": (None, (c_void_p,)),
     "plait_linear": (None, (POINTER(abi.Linear), c_void_p, c_int64, c_int32, c_void_p)),
-    "plait_argmax": (
+    "plait_sample": (
         None,
-        (c_void_p, c_int64, c_int64, c_int64, POINTER(c_float), POINTER(c_int64)),
+        (c_void_p, c_int64, c_int64, POINTER(abi.DrawRow), c_int64, POINTER(c_int64)),
+    ),
+    "plait_logprobs": (
+        None,
+        (c_void_p, c_int64, c_int64, c_void_p, c_int64, POINTER(c_double)),
     ),
     "plait_attention": (
         None,

@@ -124,6 +124,8 @@ INLINE int32_t sum(I16x v) {
     return total;
 }
 
+constexpr float kLog2E = 1.44269504f;
+
 // 2^x for x <= 0, to 3e-7 of it; 2^0 is 1, and under -126 it is 0. The polynomial is fitted to the
 // smallest relative error for 2^f, |f| <= 1/2.
 INLINE F16x exp2_negative(F16x x) {

@@ -1,20 +1,30 @@
-"""Draw tokens on the device of the logits. GPUs have their own kernel."""
+"""Draw tokens from logits, and score them. Where a device has its own kernel is decided here.
+
+Logits in the memory of the CPU are arrays of numpy; `gpu` has the kernel for those on a device.
+"""
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
 
-from .. import device
-from . import reference
-from .reference import SamplingRows
+from ..native import load_library
+from . import native, reference
+from .rows import DEAD_END, NOT_FINITE, POINTS, DrawRow, Floats, Words
 
-__all__ = ["SamplingRows", "draw"]
+__all__ = ["DEAD_END", "NOT_FINITE", "POINTS", "DrawRow", "Floats", "Words", "draw", "logprobs"]
 
 
-def draw(logits: Tensor, rows: SamplingRows) -> Tensor:
-    """Draw a token of each row of `logits` [r, width] fp32; int64 [r], -1 where none may come."""
-    if device.uses_triton(logits):
-        from . import triton
+def draw(logits: Floats, rows: Sequence[DrawRow]) -> list[int]:
+    """Draw a token of each row of `logits` [r, width]; DEAD_END or NOT_FINITE where none can be."""
+    library = load_library()
+    if library is None:
+        return reference.draw(logits, rows)
+    return native.draw(library, logits, rows)
 
-        return triton.draw(logits, rows)
-    return reference.draw(logits, rows)
+
+def logprobs(logits: Floats, token_ids: Sequence[int]) -> list[float]:
+    """Give log P(token_ids[i]) under row i of `logits` [r, width]; NaN where it is not finite."""
+    library = load_library()
+    if library is None:
+        return reference.logprobs(logits, token_ids)
+    return native.logprobs(library, logits, token_ids)

@@ -1,58 +1,99 @@
-"""The definition of drawing a token: temperature, top-k, top-p, min-p, one uniform number."""
+"""The definition of drawing a token: mask, top-k, temperature, top-p, min-p, one uniform number.
+
+Weights are whole numbers, 2^44 at the peak, so sums of them are exact in any order, and other
+versions can draw the very same tokens. Logits are fp32, and so is the way to a weight's exponent;
+from there on all is done in integers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
+
+from .rows import DEAD_END, NOT_FINITE, POINTS, DrawRow, Floats
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+Wide: TypeAlias = npt.NDArray[np.uint64]
+
+WEIGHT_BITS: Final = 44
+OCTAVE_BITS: Final = 25  # a weight halves every 2^25 steps under the peak
+STEPS_PER_UNIT: Final = np.float32(np.log2(np.e)) * np.float32(2**OCTAVE_BITS)
+MOST_STEPS: Final = np.float32(63 * 2**OCTAVE_BITS)
+# 2^-x = 1 - x (c0 - x (c1 - ...)) for x in [0, 1), in units of 2^-31, to 6e-9.
+_SERIES: Final = (1488522040, 515878639, 119168801, 20577648, 2743352, 236086)
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingRows:
-    """How each of `r` rows is drawn, on the device of the logits."""
+def draw(logits: Floats, rows: Sequence[DrawRow]) -> list[int]:
+    """Draw a token of each row of `logits` [r, width]; DEAD_END or NOT_FINITE where none can be.
 
-    temperature: Tensor  # [r] fp32, over 0
-    top_k: Tensor  # [r] int32; 0 keeps every token
-    top_p: Tensor  # [r] fp32; 1 keeps every token
-    min_p: Tensor  # [r] fp32; 0 keeps every token
-    point: Tensor  # [r] fp32 in [0, 1)
-
-
-def draw(logits: Tensor, rows: SamplingRows) -> Tensor:
-    """Draw a token of each row of `logits` [r, width] fp32; int64 [r], -1 where none may come.
-
-    The order is top-k, temperature, top-p, min-p, as in the runtime's sampler: the smallest
-    set, heaviest first and of equals the lowest id, and `point` of what is left in id order.
-    Refused tokens are -inf.
+    Ties go to the lowest id; top-p keeps the smallest set, heaviest first, that holds its share.
     """
-    found = [
-        _draw_row(
-            logits[i].double(),
-            float(rows.temperature[i]),
-            int(rows.top_k[i]),
-            float(rows.top_p[i]),
-            float(rows.min_p[i]),
-            float(rows.point[i]),
-        )
-        for i in range(len(logits))
-    ]
-    return torch.tensor(found, dtype=torch.int64, device=logits.device)
+    return [_draw_row(values, row) for values, row in zip(logits, rows, strict=True)]
 
 
-def _draw_row(
-    values: Tensor, temperature: float, top_k: int, top_p: float, min_p: float, point: float
-) -> int:
-    if not bool((values > -torch.inf).any()):
-        return -1
-    weights = ((values - values.max()) / temperature).exp()
-    if top_k > 0:
-        weights[values.sort(descending=True, stable=True).indices[top_k:]] = 0
-    if top_p < 1:
-        heaviest, ids = weights.sort(descending=True, stable=True)
-        before = heaviest.cumsum(0) - heaviest  # what the heavier ones hold
-        weights[ids[before > top_p * heaviest.sum()]] = 0
-    weights[weights < min_p] = 0
-    sums = weights.cumsum(0)
-    index = int(torch.searchsorted(sums, point * sums[-1], right=True))
-    return min(index, int(weights.nonzero()[-1]))
+def logprobs(logits: Floats, token_ids: Sequence[int]) -> list[float]:
+    """Give log P(token_ids[i]) under row i of `logits` [r, width]; NaN where it is not finite."""
+    return [_logprob(row, token_id) for row, token_id in zip(logits, token_ids, strict=True)]
+
+
+def _logprob(row: Floats, token_id: int) -> float:
+    peak = row.max()
+    if not np.isfinite(peak):
+        return np.nan
+    values = row.astype(np.float64) - peak
+    return float(values[token_id] - np.log(np.exp(values).sum()))
+
+
+def _draw_row(values: Floats, row: DrawRow) -> int:
+    if not np.isfinite(values.max()):  # NaN is the largest
+        return NOT_FINITE
+    bits = np.unpackbits(row.allowed().astype("<i4").view(np.uint8), bitorder="little")
+    ids = np.flatnonzero(bits[: len(values)])
+    values = values[ids]
+    if not len(ids) or values.max() == -np.inf:
+        return DEAD_END
+    if row.temperature == 0.0:
+        return int(ids[values.argmax()])
+    if 0 < row.top_k < len(ids):
+        kept = np.sort(np.argsort(-values, kind="stable")[: row.top_k])
+        ids, values = ids[kept], values[kept]
+    steps = _steps(values, row.temperature)
+    weights = weigh(steps)
+    if row.top_p < 1.0:
+        kept = _inside_top_p(steps, weights, row.top_p)
+        ids, weights = ids[kept], weights[kept]
+    weights[weights < row.min_p * 2**WEIGHT_BITS] = 0
+    sums = weights.cumsum()
+    target = row.point * int(sums[-1]) // POINTS
+    return int(ids[np.searchsorted(sums, np.uint64(target), side="right")])
+
+
+def _steps(values: Floats, temperature: float) -> Ids:
+    """Give how far each value is under the largest."""
+    with np.errstate(over="ignore"):  # infinity is right there
+        steps = (values.max() - values) / np.float32(temperature) * STEPS_PER_UNIT
+    whole: Ids = np.minimum(steps, MOST_STEPS).astype(np.int64)
+    return whole
+
+
+def weigh(steps: Ids) -> Wide:
+    """Give 2^(44 - steps / 2^25), cut to whole numbers."""
+    octaves, low = np.divmod(steps.astype(np.uint64), np.uint64(2**OCTAVE_BITS))
+    x = low << np.uint64(32 - OCTAVE_BITS)
+    y = np.zeros_like(x)
+    for constant in (*reversed(_SERIES), 2**31):
+        y = np.uint64(constant) - (x * y >> np.uint64(32))
+    weights: Wide = y << np.uint64(WEIGHT_BITS - 31) >> octaves
+    return weights
+
+
+def _inside_top_p(steps: Ids, weights: Wide, top_p: float) -> Ids:
+    order = np.argsort(steps, kind="stable")
+    sums = weights[order].cumsum()
+    total = int(sums[-1])
+    wanted = min(max(int(top_p * float(total)), 1), total)
+    kept: Ids = np.sort(order[: np.searchsorted(sums, np.uint64(wanted)) + 1])
+    return kept

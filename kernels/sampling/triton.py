@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .reference import SamplingRows
+from .gpu import SamplingRows
 
 BLOCK = tl.constexpr(4096)  # tokens at a time
 ONE_BITS = tl.constexpr(0x3F800000)  # of 1.0, the largest weight

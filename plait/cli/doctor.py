@@ -47,7 +47,10 @@ def _kernels() -> str:
 def _torch() -> str:
     import torch
 
-    if not torch.cuda.is_available():
-        return f"{torch.__version__}, no CUDA device"
-    names = (torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
-    return f"{torch.__version__}, {', '.join(names)}"
+    from ..kernels.native import load_library
+
+    if torch.cuda.is_available():
+        names = (torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+        return f"{torch.__version__}, {', '.join(names)}"
+    use = "loaded only for models that the kernels do not know" if load_library() else "runs models"
+    return f"{torch.__version__}, no CUDA device; {use}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from .quants import F32, Bytes
+from .quants import F32, Bytes, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,6 @@ class Blocks:
     shape: tuple[int, ...]
 
 
-def blocks_of(tensor: torch.Tensor) -> Blocks:
+def blocks_of(values: Floats) -> Blocks:
     """Give a matrix's rows as fp32."""
-    values = np.ascontiguousarray(tensor.numpy())
-    return Blocks(F32, values.view(np.uint8), tuple(tensor.shape))
+    return Blocks(F32, np.ascontiguousarray(values).view(np.uint8), values.shape)

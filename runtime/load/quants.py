@@ -77,11 +77,11 @@ def _q8_0(blocks: Bytes) -> Floats:
     return out
 
 
-F32 = 0  # GGML's number
+F32, F16, BF16 = 0, 1, 30  # GGML's numbers
 
 _FORMATS = {
     F32: Format("F32", 1, 4, _f32),
-    1: Format("F16", 1, 2, _f16),
+    F16: Format("F16", 1, 2, _f16),
     2: Format("Q4_0", 32, 18, _q4_0),
     3: Format("Q4_1", 32, 20, _q4_1),
     6: Format("Q5_0", 32, 22),
@@ -92,7 +92,7 @@ _FORMATS = {
     12: Format("Q4_K", 256, 144),
     13: Format("Q5_K", 256, 176),
     14: Format("Q6_K", 256, 210),
-    30: Format("BF16", 1, 2, _bf16),
+    BF16: Format("BF16", 1, 2, _bf16),
 }
 
 

@@ -6,22 +6,43 @@ import hashlib
 import json
 import struct
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import NoReturn
 
-import torch
-from safetensors import SafetensorError, safe_open
+import numpy as np
 
 from ..errors import ModelLoadError
 from .blocks import Blocks, blocks_of
 from .json_file import read_json
+from .quants import BF16, F16, F32, Bytes, Floats, dequantize
 
 _WHOLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
-_DTYPES = ("F32", "F16", "BF16")
+_DTYPES = {"F32": F32, "F16": F16, "BF16": BF16}  # to GGML's numbers
+_SIZES = {F32: 4, F16: 2, BF16: 2}  # bytes
 # The format's own limit on a header; a longer one is damage.
 _MAX_HEADER_BYTES = 100_000_000
 _LFS_POINTER = b"version https://git-lfs"
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Where a tensor lies."""
+
+    path: Path
+    kind: int  # GGML's number of the format
+    shape: tuple[int, ...]
+    offset: int  # bytes from the start of the file
+    num_bytes: int
+
+    def read(self) -> Bytes:
+        """Read the bytes, a fresh copy."""
+        try:
+            return np.fromfile(self.path, np.uint8, self.num_bytes, offset=self.offset)
+        except OSError as e:
+            raise ModelLoadError(f"{self.path}: cannot be read: {e.strerror}") from e
 
 
 class SafetensorsWeights:
@@ -34,31 +55,35 @@ class SafetensorsWeights:
     def __init__(self, folder: Path, digest: str | None = None) -> None:
         self.folder = folder
         self.config: Mapping[str, object] = read_json(folder / "config.json")
-        self._shards = _locate(folder)
+        self._records = _locate(folder)
         self.digest = digest or self._cheap_digest()
 
     def names(self) -> Sequence[str]:
         """List every tensor."""
-        return list(self._shards)
+        return list(self._records)
 
-    def tensor(self, name: str) -> torch.Tensor:
+    def tensor(self, name: str) -> Floats:
         """Give a tensor as fp32, a fresh copy.
 
         Raises: ModelLoadError if the folder has no such tensor.
         """
-        if name not in self._shards:
-            raise ModelLoadError(f"{self.folder}: tensor {name} is missing")
-        path = self._shards[name]
-        try:
-            with safe_open(path, framework="pt") as file:
-                value: torch.Tensor = file.get_tensor(name)
-        except SafetensorError as e:
-            raise ModelLoadError(f"{path}: tensor {name} cannot be read: {e}") from e
-        return value.to(torch.float32, copy=True)
+        record = self._record(name)
+        return dequantize(record.read(), record.kind, record.shape)
 
     def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
-        """Give a matrix as fp32."""
-        return blocks_of(self.tensor(name))
+        """Give a matrix without decoding it if its format is one of `kinds`, else as fp32.
+
+        Raises: ModelLoadError if the folder has no such tensor.
+        """
+        record = self._record(name)
+        if record.kind not in kinds:
+            return blocks_of(self.tensor(name))
+        return Blocks(record.kind, record.read().reshape(record.shape[0], -1), record.shape)
+
+    def _record(self, name: str) -> _Record:
+        if name not in self._records:
+            raise ModelLoadError(f"{self.folder}: tensor {name} is missing")
+        return self._records[name]
 
     def close(self) -> None:
         """Nothing to let go: a shard is open only while a tensor is read."""
@@ -66,23 +91,23 @@ class SafetensorsWeights:
     def _cheap_digest(self) -> str:
         """Name the content by config, sizes and headers; data bytes are not read."""
         state = hashlib.sha256((self.folder / "config.json").read_bytes())
-        for path in sorted(set(self._shards.values())):
+        for path in sorted({record.path for record in self._records.values()}):
             state.update(f"{path.name} {path.stat().st_size}".encode())
             state.update(_header_bytes(path))
         return f"safetensors-{state.hexdigest()}"
 
 
-def _locate(folder: Path) -> dict[str, Path]:
-    """Map every tensor to the file that holds it, after checking all of them."""
+def _locate(folder: Path) -> dict[str, _Record]:
+    """Find every tensor, after checking all files."""
     whole, index = folder / _WHOLE, folder / _INDEX
     present = {path.name for path in folder.glob("*.safetensors")}
     if index.exists():
         located = _from_index(folder, index)
     elif whole.exists():
-        located = dict.fromkeys(_tensor_names(whole), whole)
+        located = _read_records(whole)
     else:
         _refuse_missing(folder, present)
-    stray = present - {path.name for path in located.values()}
+    stray = present - {record.path.name for record in located.values()}
     if stray:
         raise ModelLoadError(
             f"{folder}: {', '.join(sorted(stray))} is not part of the model that "
@@ -102,30 +127,30 @@ def _refuse_missing(folder: Path, present: set[str]) -> NoReturn:
     raise ModelLoadError(f"{folder}: no {_WHOLE} and no {_INDEX}")
 
 
-def _from_index(folder: Path, index: Path) -> dict[str, Path]:
+def _from_index(folder: Path, index: Path) -> dict[str, _Record]:
     table = read_json(index).get("weight_map")
     if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
         raise ModelLoadError(f"{index}: no weight_map from tensor to file")
-    names = {shard: _shard_names(folder, index, shard) for shard in sorted(set(table.values()))}
+    shards = {shard: _read_shard(folder, index, shard) for shard in sorted(set(table.values()))}
     for name, shard in table.items():
-        if name not in names[shard]:
+        if name not in shards[shard]:
             raise ModelLoadError(f"{folder / shard}: has no tensor {name}; {_INDEX} says it has")
-    for shard, found in names.items():
+    for shard, found in shards.items():
         for name in found:
             if table.get(name) != shard:
                 raise ModelLoadError(
                     f"{folder / shard}: has tensor {name}, which {_INDEX} "
                     f"places in {table.get(name, 'no file')}"
                 )
-    return {name: folder / shard for name, shard in table.items()}
+    return {name: shards[shard][name] for name, shard in table.items()}
 
 
-def _shard_names(folder: Path, index: Path, shard: str) -> list[str]:
+def _read_shard(folder: Path, index: Path, shard: str) -> dict[str, _Record]:
     if Path(shard).name != shard:
         raise ModelLoadError(f"{index}: {shard!r} is not a file name in the folder")
     if not (folder / shard).exists():
         raise ModelLoadError(f"{folder / shard}: missing, and {_INDEX} needs it; fetch it again")
-    return _tensor_names(folder / shard)
+    return _read_records(folder / shard)
 
 
 def _header_bytes(path: Path) -> bytes:
@@ -145,25 +170,37 @@ def _header_bytes(path: Path) -> bytes:
         return file.read(length)
 
 
-def _tensor_names(path: Path) -> list[str]:
-    """List a file's tensors after checking that all of its bytes are there."""
+def _read_records(path: Path) -> dict[str, _Record]:
+    """Find a file's tensors after checking that all of its bytes are there."""
+    header_bytes = _header_bytes(path)
+    start = 8 + len(header_bytes)
     try:
-        header = json.loads(_header_bytes(path))
-        records = {name: record for name, record in header.items() if name != "__metadata__"}
-        ends = {name: int(record["data_offsets"][1]) for name, record in records.items()}
-        dtypes = {name: str(record["dtype"]) for name, record in records.items()}
+        header = json.loads(header_bytes)
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        ends = {name: int(entry["data_offsets"][1]) for name, entry in entries.items()}
+        begins = {name: int(entry["data_offsets"][0]) for name, entry in entries.items()}
+        shapes = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
+        dtypes = {name: str(entry["dtype"]) for name, entry in entries.items()}
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as e:
         raise ModelLoadError(f"{path}: its header is damaged ({e!r}); fetch it again") from e
-    expected = 8 + len(_header_bytes(path)) + max(ends.values(), default=0)
+    expected = start + max(ends.values(), default=0)
     if path.stat().st_size != expected:
         last = max(ends, key=lambda name: ends[name], default="none")
         raise ModelLoadError(
             f"{path}: has {path.stat().st_size} bytes and its last tensor {last} ends at "
             f"{expected}; the file is damaged or was cut short, fetch it again"
         )
+    records: dict[str, _Record] = {}
     for name, dtype in dtypes.items():
         if dtype not in _DTYPES:
             raise ModelLoadError(
                 f"{path}: tensor {name} is {dtype}; supported are {', '.join(_DTYPES)}"
             )
-    return list(records)
+        kind, shape, size = _DTYPES[dtype], shapes[name], ends[name] - begins[name]
+        if begins[name] < 0 or min(shape, default=0) < 0 or size != prod(shape) * _SIZES[kind]:
+            raise ModelLoadError(
+                f"{path}: tensor {name} of shape {shape} has {size} bytes; "
+                "its header is damaged, fetch it again"
+            )
+        records[name] = _Record(path, kind, shape, start + begins[name], size)
+    return records

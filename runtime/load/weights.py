@@ -8,14 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from ..errors import ModelLoadError
 from .blocks import Blocks, blocks_of
 from .gguf import GgufFile
 from .gguf_config import read_config
 from .gguf_names import ROPE_FACTORS, hugging_face_name, is_permuted, unpermute
-from .quants import dequantize
+from .quants import Floats, dequantize
 from .safetensors import SafetensorsWeights
 
 # What a pulled model's folder holds beside Hugging Face's own files.
@@ -40,7 +38,7 @@ class Weights(Protocol):
         """List every tensor."""
         ...
 
-    def tensor(self, name: str) -> torch.Tensor:
+    def tensor(self, name: str) -> Floats:
         """Give a tensor as fp32, a fresh copy."""
         ...
 
@@ -79,7 +77,7 @@ class GgufWeights:
         """List every tensor."""
         return list(self._names)
 
-    def tensor(self, name: str) -> torch.Tensor:
+    def tensor(self, name: str) -> Floats:
         """Give a tensor as fp32, a fresh copy.
 
         Raises: ModelLoadError if the file has no such tensor.
@@ -91,7 +89,7 @@ class GgufWeights:
         values = dequantize(self._file.raw(inner), record.kind, record.shape)
         if is_permuted(self._architecture, inner):
             values = unpermute(values, self._num_heads(inner, len(values)))
-        return torch.from_numpy(values)
+        return values
 
     def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
         """Give a matrix without decoding it if its format is one of `kinds`, else as fp32.

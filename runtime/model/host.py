@@ -1,7 +1,8 @@
-"""What the machine offers: processor cores and free memory."""
+"""What the machine offers: processor cores and memory."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int |
         left = max(0, int(limit) - int(used))
         return left if free is None else min(free, left)
     return free
+
+
+def return_freed_memory() -> None:
+    """Give the system back what the C library keeps of freed memory, where it knows how to."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
+    if trim is not None:
+        trim(0)
 
 
 def _read(path: Path) -> str:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import torch
+import numpy as np
+import numpy.typing as npt
 
 from ..sequence import Batch
+
+if TYPE_CHECKING:
+    import torch
+
+# Rows of fp32 logits: an array on the CPU's own kernels, else a tensor.
+Logits: TypeAlias = "npt.NDArray[np.float32] | torch.Tensor"
 
 
 class Tokenizer(Protocol):
@@ -72,8 +79,11 @@ class Runner(Protocol):
         """Numbers the scheduler must know."""
         ...
 
-    def run(self, batch: Batch) -> torch.Tensor:
-        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width]."""
+    def run(self, batch: Batch) -> Logits:
+        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width].
+
+        They may be overwritten by the next pass.
+        """
         ...
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +14,7 @@ from ...kernels.linear import Linear, linear, prepare
 from ...kernels.norm import rms_norm
 from ...kernels.rope import Rotation, apply_rope
 from .checkpoint import Checkpoint
-from .config import ModelConfig, RopeConfig
+from .config import ModelConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +95,3 @@ def _attention(
         kv.copy(k_cache, v_cache, step.copy_from, step.copy_to)
     out = paged_attention(q, k_cache, v_cache, step.plan, config.head_dim**-0.5)
     return linear(out.view(len(x), -1), layer.o)
-
-
-def inverse_frequencies(rope: RopeConfig, head_dim: int) -> Tensor:
-    """Give the angle of each pair of a head per position, [head_dim / 2], fp32."""
-    exponents = torch.arange(0, head_dim, 2, dtype=torch.int64).float() / head_dim
-    plain = 1.0 / (rope.theta**exponents)
-    match rope.kind:
-        case "default":
-            return plain
-        case "linear":
-            return plain / rope.factor
-        case "llama3":
-            return _llama3_frequencies(plain, rope)
-
-
-def _llama3_frequencies(plain: Tensor, rope: RopeConfig) -> Tensor:
-    """Slow down long waves, keep short ones, and blend in between. After: Llama 3.1."""
-    turns = rope.original_context * plain / (2 * math.pi)  # within the original context
-    blend = (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)
-    blend = blend.clamp(0.0, 1.0)
-    return (1 - blend) * plain / rope.factor + blend * plain

@@ -12,10 +12,12 @@ from torch import Tensor
 from ...kernels.linear import Linear, linear, prepare
 from ...kernels.norm import rms_norm
 from ..cache.kv import KVCache
-from .checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, TensorSource
+from .checkpoint import Checkpoint
 from .config import ModelConfig
 from .host import physical_cores
-from .layers import Layer, Step, inverse_frequencies, read_layer, run_layer
+from .layers import Layer, Step, read_layer, run_layer
+from .rope import inverse_frequencies
+from .tensors import EMBEDDING, HEAD, NORM, TensorSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +57,5 @@ def read_llama(
         layers=layers,
         norm=checkpoint.read(NORM),
         head=prepare(embedding if config.is_tied else checkpoint.read(HEAD)),
-        inv_freq=inverse_frequencies(config.rope, config.head_dim).to(device),
+        inv_freq=torch.from_numpy(inverse_frequencies(config.rope, config.head_dim)).to(device),
     )

@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from ...kernels.native import Groups, Library, Reader, TiledCache, abi, plan_groups
 from ..config import EngineConfig
@@ -16,11 +14,14 @@ from ..errors import ModelLoadError
 from ..sequence import Batch
 from .host import physical_cores
 from .interface import ModelLimits
-from .layers import inverse_frequencies
+from .limits import limits_of
 from .native_weights import NativeWeights
-from .runner import limits_of
+from .rope import inverse_frequencies
 
 Arrays: TypeAlias = dict[str, npt.NDArray[np.generic]]
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+MOST_KEPT_ROWS = 64  # of logits, whose room is used again
 
 
 class NativeRunner:
@@ -33,7 +34,7 @@ class NativeRunner:
         config = self._config = weights.config
         self._weights, self._library = weights, library
         self._limits = limits = limits_of(config, options, 4 if options.is_exact else 2)
-        self._inv_freq = inverse_frequencies(config.rope, config.head_dim).numpy()
+        self._inv_freq = inverse_frequencies(config.rope, config.head_dim)
         try:
             self.cache = TiledCache.make(
                 config.num_layers,
@@ -50,6 +51,7 @@ class NativeRunner:
         self._layers = weights.layers()
         self._model = weights.struct(self._layers, is_exact=options.is_exact)
         self._cache_struct = self.cache.struct
+        self._logits: Floats = np.empty((0, config.vocab_size), np.float32)
         self._buffers = library.functions.plait_make_buffers()
         library.set_threads(options.num_threads or physical_cores())
 
@@ -63,9 +65,12 @@ class NativeRunner:
         self._library.functions.plait_drop_buffers(self._buffers)
         self._buffers = None
 
-    def run(self, batch: Batch) -> Tensor:
-        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width]."""
-        logits = torch.empty(len(batch.logit_rows), self._config.vocab_size)
+    def run(self, batch: Batch) -> Floats:
+        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width].
+
+        The next pass may overwrite them.
+        """
+        logits = self._logits_room(len(batch.logit_rows))
         arrays = self._arrays(batch)
         struct = abi.Batch(
             num_tokens=len(batch.token_ids),
@@ -83,9 +88,17 @@ class NativeRunner:
             ctypes.byref(self._cache_struct),
             ctypes.byref(struct),
             self._buffers,
-            ctypes.cast(logits.data_ptr(), ctypes.POINTER(ctypes.c_float)),
+            ctypes.cast(logits.ctypes.data, ctypes.POINTER(ctypes.c_float)),
         )
         return logits
+
+    def _logits_room(self, num_rows: int) -> Floats:
+        """Give room for logits: new memory costs a page fault for each 1,024 numbers."""
+        if num_rows > MOST_KEPT_ROWS:  # a prefill that is scored
+            return np.empty((num_rows, self._config.vocab_size), np.float32)
+        if num_rows > len(self._logits):
+            self._logits = np.empty((num_rows, self._config.vocab_size), np.float32)
+        return self._logits[:num_rows]
 
     def _arrays(self, batch: Batch) -> Arrays:
         angles = batch.positions[:, None].astype(np.float32) * self._inv_freq

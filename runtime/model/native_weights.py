@@ -12,11 +12,19 @@ import numpy as np
 
 from ...kernels.native import FORMATS, Library, Packed, abi, pack
 from ...kernels.native.packed import Floats
-from ..errors import ModelLoadError
 from ..load.blocks import Blocks
-from .checkpoint import EMBEDDING, HEAD, NORM, Shape, TensorSource, account, expected_shapes
 from .config import ModelConfig
 from .host import physical_cores
+from .tensors import (
+    EMBEDDING,
+    HEAD,
+    NORM,
+    Shape,
+    TensorSource,
+    account,
+    check_shape,
+    expected_shapes,
+)
 
 _PROJECTIONS = {
     **{name: f"self_attn.{name}_proj.weight" for name in ("q", "k", "v", "o")},
@@ -98,7 +106,7 @@ def read_native(config: ModelConfig, source: BlockSource, library: Library) -> N
     def packed(name: str) -> Packed:
         bias = vectors.get(f"{name.removesuffix('.weight')}.bias")
         blocks = source.blocks(name, FORMATS)
-        _check(name, blocks.shape, shapes[name])
+        check_shape(name, blocks.shape, shapes[name])
         return pack(library, blocks.kind, blocks.raw, blocks.shape[1], bias)
 
     names = [name for name, shape in shapes.items() if len(shape) == 2]
@@ -108,14 +116,6 @@ def read_native(config: ModelConfig, source: BlockSource, library: Library) -> N
 
 
 def _vector(source: BlockSource, name: str, shape: Shape) -> Floats:
-    tensor = source.tensor(name)
-    _check(name, tuple(tensor.shape), shape)
-    return np.ascontiguousarray(tensor.numpy(), np.float32)
-
-
-def _check(name: str, found: Shape, wanted: Shape) -> None:
-    if found != wanted:
-        raise ModelLoadError(
-            f"tensor {name} has shape {found} and the config asks for {wanted}; "
-            "weights and config do not belong together"
-        )
+    values = source.tensor(name)
+    check_shape(name, values.shape, shape)
+    return np.ascontiguousarray(values)

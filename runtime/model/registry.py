@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from pathlib import Path
 
-import torch
-
-from ...kernels.device import uses_triton
 from ...kernels.native import load_library, why_absent
 from ..config import EngineConfig
 from ..errors import ModelLoadError
 from ..load.weights import Weights, opened
 from .config import ModelConfig, read_config
-from .cuda import CudaRunner
+from .host import return_freed_memory
 from .interface import Model, Runner, Tokenizer
-from .llama import read_llama
+from .limits import choose_context
 from .native import NativeRunner
 from .native_weights import is_native, read_native
-from .runner import TorchRunner, choose_context
 from .tokenizer import load_tokenizer
 
 _log = logging.getLogger(__name__)
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
 
 def load_model(path: Path, config: EngineConfig) -> Model:
@@ -32,47 +29,46 @@ def load_model(path: Path, config: EngineConfig) -> Model:
 
     Raises: ModelLoadError, naming the file and the key or tensor that is wrong.
     """
-    device = _device(config.device)
+    _check_device(config.device)
     tokenizer = load_tokenizer(path)
     with opened(path) as weights:
         try:
             shape = read_config(weights.config)
             _check_vocabulary(tokenizer, shape.vocab_size)
             choose_context(shape, config)  # refuses before the weights are read
-            runner = _runner(shape, weights, config, device)
+            runner = _runner(shape, weights, config)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
         digest = _digest(weights.digest, tokenizer.digest, config.dtype, str(config.is_exact))
+    return_freed_memory()  # of a tokenizer alone 30 MB: its JSON
     return Model(path.name, digest, tokenizer, runner)
 
 
-def _runner(
-    shape: ModelConfig, weights: Weights, config: EngineConfig, device: torch.device
-) -> Runner:
-    """Give the fastest runner for a model on a device."""
-    is_able = config.is_native and device.type == "cpu" and config.dtype == "float32"
+def _runner(shape: ModelConfig, weights: Weights, config: EngineConfig) -> Runner:
+    """Give the fastest runner for a model on a device; only one on torch imports torch."""
+    is_able = config.is_native and config.device == "cpu" and config.dtype == "float32"
     library = load_library() if is_able and is_native(shape) else None
     if library is not None:
         return NativeRunner(read_native(shape, weights, library), library, config)
     if is_able and not library:
         reason = why_absent() or "they do not know models of this shape"
         _log.warning("without plait's own kernels the model runs several times slower: %s", reason)
-    llama = read_llama(shape, weights, _DTYPES[config.dtype], device)
-    return CudaRunner(llama, config) if uses_triton(llama.embedding) else TorchRunner(llama, config)
+    from .on_torch import torch_runner
+
+    return torch_runner(shape, weights, config)
 
 
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError as e:
-        raise ModelLoadError(f"device {name!r} is unknown; give cpu, cuda or cuda:N") from e
-    if device.type not in ("cpu", "cuda"):
-        raise ModelLoadError(f"device {name!r} is not supported; give cpu, cuda or cuda:N")
-    if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
+def _check_device(name: str) -> None:
+    if not _DEVICE.fullmatch(name):
+        raise ModelLoadError(f"device {name!r} is unknown; give cpu, cuda or cuda:N")
+    if name == "cpu":
+        return
+    from .on_torch import num_cuda_devices
+
+    if int(name.partition(":")[2] or 0) >= num_cuda_devices():
         raise ModelLoadError(
-            f"device {name!r}: torch finds {torch.cuda.device_count()} CUDA devices; give cpu"
+            f"device {name!r}: torch finds {num_cuda_devices()} CUDA devices; give cpu"
         )
-    return device
 
 
 def _located(path: Path, message: str) -> str:

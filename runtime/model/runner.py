@@ -13,17 +13,12 @@ from ...kernels.attention import plan_attention
 from ...kernels.rope import rotation
 from ..cache.kv import KVCache, KVShape
 from ..config import EngineConfig
-from ..errors import ModelLoadError
 from ..sequence import Batch
-from .config import ModelConfig
-from .host import free_memory_bytes, physical_cores
+from .host import physical_cores
 from .interface import ModelLimits
 from .layers import Step
+from .limits import limits_of
 from .llama import Llama
-
-# A pool that nobody sized: so many contexts, and no more than this share of the free memory.
-DEFAULT_CONTEXTS = 4
-DEFAULT_MEMORY_SHARE = 0.25
 
 
 class TorchRunner:
@@ -95,49 +90,3 @@ class TorchRunner:
 def _host_tensor(array: npt.NDArray[np.integer]) -> Tensor:
     # A copy: the engine may reuse its arrays, and torch warns of read-only ones.
     return torch.from_numpy(np.array(array, dtype=np.int64))
-
-
-def choose_context(model: ModelConfig, config: EngineConfig) -> int:
-    """Give the longest context to serve: the model's, or less if the config says so.
-
-    Raises: ModelLoadError if a layer of the model would not see all of it.
-    """
-    longest = model.max_positions
-    if config.max_context is not None:
-        longest = min(longest, config.max_context)
-    if longest < 1:
-        raise ModelLoadError(f"max_context={longest}: a context has 1 token or more")
-    if model.sliding_window is not None and model.sliding_window < longest:
-        raise ModelLoadError(
-            f"sliding_window={model.sliding_window} is not supported for a context of {longest}; "
-            f"set max_context to {model.sliding_window} or less"
-        )
-    return longest
-
-
-def limits_of(model: ModelConfig, config: EngineConfig, value_bytes: int) -> ModelLimits:
-    """Size the KV pool, in which a number takes `value_bytes`. Raises: ModelLoadError."""
-    max_context = choose_context(model, config)
-    one = KVShape(model.num_layers, 1, config.block_size, model.num_kv_heads, model.head_dim)
-    num_tokens = config.kv_cache_tokens
-    if num_tokens is None:
-        num_tokens = DEFAULT_CONTEXTS * max_context
-        free = _free_bytes(torch.device(config.device))
-        if free is not None:
-            share = int(free * DEFAULT_MEMORY_SHARE)
-            affordable = share // (one.values_per_token * value_bytes)
-            num_tokens = max(config.block_size, min(num_tokens, affordable))
-    if num_tokens < 1:
-        raise ModelLoadError(f"kv_cache_tokens={num_tokens}: the pool needs room for one block")
-    return ModelLimits(
-        max_context=max_context,
-        num_blocks=-(-num_tokens // config.block_size),
-        block_size=config.block_size,
-        logits_width=model.vocab_size,
-    )
-
-
-def _free_bytes(device: torch.device) -> int | None:
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return free_memory_bytes()

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ..sequence import Batch, Int32
 from .interface import Model, ModelLimits
@@ -72,7 +71,7 @@ class ScriptedRunner:
         self._tokens: Int32 = np.full(num_slots, NOTHING, np.int32)
         self._positions: Int32 = np.full(num_slots, NOTHING, np.int32)
 
-    def run(self, batch: Batch) -> torch.Tensor:
+    def run(self, batch: Batch) -> _Logits:
         """Store the tokens, copy, read each context back; give the wanted rows."""
         self._tokens[batch.slot_mapping] = batch.token_ids
         self._positions[batch.slot_mapping] = batch.positions
@@ -81,7 +80,7 @@ class ScriptedRunner:
         rows = [np.empty((0, self.limits.logits_width), np.float32)]
         for i in range(len(batch.seq_lens)):
             rows.extend(self._rows(batch, i))
-        return torch.from_numpy(np.concatenate(rows))
+        return np.concatenate(rows)
 
     def _rows(self, batch: Batch, i: int) -> list[_Logits]:
         """Give the wanted rows of the `i`-th sequence."""

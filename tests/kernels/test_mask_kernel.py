@@ -10,8 +10,6 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from plait.kernels.mask import apply_bitmask
 from plait.kernels.mask.reference import apply_bitmask as reference
@@ -58,28 +56,6 @@ def test_the_definition_looks_at_one_bit_a_token(width: int) -> None:
     assert logits[[0, 2]].isnan().all()
 
 
-@pytest.mark.parametrize("width", SIZES)
-@pytest.mark.parametrize("density", [0.0, 0.0002, 0.02, 0.5, 1.0])
-def test_few_many_none_and_all_are_masked_as_defined(width: int, density: float) -> None:
-    check(apply_bitmask, width, density)
-
-
-@pytest.mark.parametrize("density", [0.0002, 0.5])
-def test_allowed_nan_and_infinities_stay_and_refused_ones_go(density: float) -> None:
-    check(apply_bitmask, 49152, density, is_wild=True)
-
-
-@pytest.mark.parametrize("num_allowed", [1, 31, 32, 33, 64])
-def test_either_side_of_few_is_masked_as_defined(num_allowed: int) -> None:
-    logits, words = torch.randn(1, 4000), torch.zeros(1, 125, dtype=torch.int32)
-    words[0, :num_allowed] = -(2**31)
-    expected = logits.clone()
-    for apply, out in ((apply_bitmask, logits), (reference, expected)):
-        apply(out, words, torch.tensor([0]))
-    assert torch.equal(logits, expected)
-    assert int(logits.isfinite().sum()) == num_allowed
-
-
 def test_a_slice_of_wider_logits_is_masked_in_place() -> None:
     whole = torch.full((2, 80), torch.nan)
     bitmask = random_bitmask(2, 70, 0.5, torch.Generator().manual_seed(1))
@@ -92,22 +68,6 @@ def test_no_rows_change_nothing() -> None:
     logits = torch.zeros(2, 40)
     apply_bitmask(logits, torch.zeros(0, 2, dtype=torch.int32), torch.zeros(0, dtype=torch.int64))
     assert not logits.any()
-
-
-@given(data=st.data(), width=st.integers(1, 2200), num=st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
-def test_any_bits_are_masked_as_defined(data: st.DataObject, width: int, num: int) -> None:
-    word = st.sampled_from([0, 0, 0, -1, 1, -(2**31)]) | st.integers(-(2**31), 2**31 - 1)
-    num_words = -(-width // 32)
-    size = num * num_words
-    words = data.draw(st.lists(word, min_size=size, max_size=size))
-    bitmask = torch.tensor(words, dtype=torch.int32).view(num, num_words)
-    rows = torch.tensor(data.draw(st.permutations(range(num + 1))))[:num]
-    logits = torch.randn(num + 1, width, generator=torch.Generator().manual_seed(width))
-    expected = logits.clone()
-    reference(expected, bitmask, rows)
-    apply_bitmask(logits, bitmask, rows)
-    assert torch.equal(logits, expected)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from plait.kernels.linear.reference import dequantize
 from plait.kernels.norm import add_rms_norm
 from plait.kernels.norm.reference import rms_norm
 from plait.kernels.rope import apply_rope, rope_and_store, rotation
-from plait.kernels.sampling import SamplingRows, draw
+from plait.kernels.sampling.gpu import SamplingRows, draw
 from plait.runtime.load import quants
 
 KINDS: list[tuple[QuantizedFormat, int]] = [("Q4_0", 2), ("Q4_1", 3), ("Q8_0", 8)]

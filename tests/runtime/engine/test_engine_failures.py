@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-import torch
 
 from plait.runtime.engine import Engine
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.spec import Bitmask
+from plait.runtime.model.interface import Logits
 from plait.runtime.scheduler import Scheduler
 from plait.runtime.sequence import (
     Batch,
@@ -26,7 +26,7 @@ def break_runner(engine: Engine) -> Callable[[], None]:
     runner = engine.model.runner
     real_run = runner.run
 
-    def run(batch: Batch) -> torch.Tensor:
+    def run(batch: Batch) -> Logits:
         raise OSError("the device fell over")
 
     def mend() -> None:
@@ -56,7 +56,7 @@ def test_non_finite_logits_fail_one_row() -> None:
     runner = engine.model.runner
     real_run = runner.run
 
-    def run(batch: Batch) -> torch.Tensor:
+    def run(batch: Batch) -> Logits:
         logits = real_run(batch)
         logits[1] = float("nan")
         return logits

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.runtime.config import EngineConfig
 from plait.runtime.engine import Engine
-from plait.runtime.model.interface import Runner
+from plait.runtime.model.interface import Logits, Runner
 from plait.runtime.model.scripted import scripted_model
 from plait.runtime.sequence import (
     Batch,
@@ -114,7 +113,7 @@ class Frail:
         self._runner = runner
         self._run = run
 
-    def run(self, batch: Batch) -> torch.Tensor:
+    def run(self, batch: Batch) -> Logits:
         if self._run.step in self._run.case.failing_steps:
             raise OSError("the device is gone")
         return self._runner.run(batch)

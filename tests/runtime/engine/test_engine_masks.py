@@ -48,7 +48,7 @@ class WatchedRunner:
         self._log = log
 
     def run(self, batch: Batch) -> torch.Tensor:
-        logits = self._runner.run(batch).as_subclass(Watched)
+        logits = torch.as_tensor(self._runner.run(batch)).as_subclass(Watched)
         logits.events = self._log
         self._log.append("run")
         return logits

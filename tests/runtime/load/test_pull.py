@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -79,7 +80,7 @@ def test_a_pulled_model_equals_the_file_it_came_from(
     with opened(folder) as found, opened(tmp_path / "tiny.gguf") as want:
         assert found.config == want.config
         name = "model.embed_tokens.weight"
-        assert torch.equal(found.tensor(name), want.tensor(name))
+        assert np.array_equal(found.tensor(name), want.tensor(name))
 
 
 def test_a_second_pull_downloads_nothing(index: Index, store: Store) -> None:
@@ -167,7 +168,7 @@ def test_a_hugging_face_folder_is_stored_whole(index: Index, store: Store, tmp_p
     (folder / "tokenizer.json").write_text((index.pull(store) / "tokenizer.json").read_text())
     stored = pull(str(folder), store, lambda _: None)
     with opened(stored) as weights:
-        assert torch.equal(weights.tensor("a"), torch.ones(2))
+        assert np.array_equal(weights.tensor("a"), torch.ones(2))
     assert load_tokenizer(stored).encode("he") == [258]
     assert not (folder / "plait.json").exists()
 

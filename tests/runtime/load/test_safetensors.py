@@ -7,11 +7,13 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from plait.runtime.errors import ModelLoadError
+from plait.runtime.load.quants import dequantize
 from plait.runtime.load.weights import open_weights, opened
 
 INDEX = "model.safetensors.index.json"
@@ -42,7 +44,7 @@ def test_a_sharded_model_reads_back(folder: Path) -> None:
         assert weights.config == {"hidden_size": 5}
         assert set(weights.names()) == set(tensors())
         for name, want in tensors().items():
-            assert torch.equal(weights.tensor(name), want)
+            assert np.array_equal(weights.tensor(name), want)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -53,8 +55,8 @@ def test_one_file_of_any_float_type_reads_back_as_fp32(dtype: torch.dtype, tmp_p
     with opened(tmp_path) as weights:
         for name, want in stored.items():
             found = weights.tensor(name)
-            assert found.dtype == torch.float32
-            assert torch.equal(found, want.float())
+            assert found.dtype == np.float32
+            assert np.array_equal(found, want.float())
 
 
 def edit_index(folder: Path, **changes: str) -> None:
@@ -73,6 +75,13 @@ def save_int(folder: Path) -> None:
     """Give the first shard a tensor of integers."""
     part = {"model.t0.weight": torch.zeros(2, dtype=torch.int8), "model.t1.weight": torch.zeros(2)}
     save_file(part, folder / SHARDS[0])
+
+
+def reshape(path: Path) -> None:
+    """Claim a shape that the bytes of a tensor do not have."""
+    data = path.read_bytes()
+    assert data.count(b"[3,5]")
+    path.write_bytes(data.replace(b"[3,5]", b"[3,6]", 1))
 
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -107,11 +116,29 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / SHARDS[0]).write_bytes(struct.pack("<Q", 2) + b"[]"),
         "header is damaged",
     ),
+    "shape of other bytes": (
+        lambda f: reshape(f / SHARDS[0]),
+        r"model\.t0\.weight of shape \(3, 6\) has 60 bytes",
+    ),
     "LFS pointer": (
         lambda f: (f / SHARDS[0]).write_text("version https://git-lfs.github.com/spec/v1\noid"),
         "Git LFS pointer",
     ),
 }
+
+
+@pytest.mark.parametrize(("kinds", "kind"), [((0, 30), 30), ((0,), 0)])
+def test_a_matrix_stays_in_its_format_where_that_is_known(
+    kinds: tuple[int, ...], kind: int, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    value = tensors()["model.t0.weight"].to(torch.bfloat16)
+    save_file({"a": value}, tmp_path / "model.safetensors")
+    with opened(tmp_path) as weights:
+        blocks = weights.blocks("a", kinds)
+    assert (blocks.kind, blocks.shape) == (kind, (3, 5))
+    found = dequantize(blocks.raw, blocks.kind, blocks.shape)
+    assert np.array_equal(found, value.float())
 
 
 @pytest.mark.parametrize("fault", FAULTS)

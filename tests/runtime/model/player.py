@@ -12,9 +12,10 @@ from gguf.quants import quantize
 from torch import Tensor
 
 from plait.runtime.load.blocks import Blocks, blocks_of
-from plait.runtime.model.checkpoint import expected_shapes
+from plait.runtime.load.quants import Floats
 from plait.runtime.model.config import ModelConfig
-from plait.runtime.model.interface import Runner
+from plait.runtime.model.interface import Logits, Runner
+from plait.runtime.model.tensors import expected_shapes
 from plait.runtime.sequence import Batch
 
 
@@ -24,14 +25,14 @@ class RandomWeights:
     def __init__(self, config: ModelConfig) -> None:
         rng = torch.Generator().manual_seed(0)
         self._tensors = {
-            name: torch.randn(shape, generator=rng) * 0.2
+            name: (torch.randn(shape, generator=rng) * 0.2).numpy()
             for name, shape in expected_shapes(config).items()
         }
 
     def names(self) -> Sequence[str]:
         return list(self._tensors)
 
-    def tensor(self, name: str) -> Tensor:
+    def tensor(self, name: str) -> Floats:
         return self._tensors[name]
 
     def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
@@ -42,7 +43,7 @@ class QuantizedWeights(RandomWeights):
     """The same, the matrices in blocks of 4 bits, as in a GGUF file."""
 
     def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
-        values = self._tensors[name].numpy()
+        values = self._tensors[name]
         raw = quantize(values, GGMLQuantizationType.Q4_1)
         return Blocks(int(GGMLQuantizationType.Q4_1), raw, values.shape)
 
@@ -96,7 +97,8 @@ class Player:
         for seq, _, end in spans:
             seq.num_computed_tokens = end
         ends = np.cumsum([count for _, count in work])[:-1]
-        return list(self.runner.run(batch).tensor_split(torch.from_numpy(ends)))
+        logits = as_tensor(self.runner.run(batch))
+        return list(logits.tensor_split(torch.from_numpy(ends)))
 
     def chunked(self, tokens: list[int], chunk: int) -> Tensor:
         """Compute one sequence alone, in chunks; logits of all its tokens."""
@@ -105,6 +107,11 @@ class Player:
             count = min(chunk, len(tokens) - seq.num_computed_tokens)
             parts += self.step([(seq, count)])
         return torch.cat(parts)
+
+
+def as_tensor(logits: Logits) -> Tensor:
+    """Give a copy that the next pass leaves alone."""
+    return torch.from_numpy(logits.copy()) if isinstance(logits, np.ndarray) else logits
 
 
 def some_tokens(count: int, seed: int = 0, width: int = 320) -> list[int]:

@@ -19,8 +19,8 @@ from plait.runtime.model.config import ModelConfig, RopeConfig
 from plait.runtime.model.cuda import CudaRunner
 from plait.runtime.model.cuda_layers import CudaStep
 from plait.runtime.model.cuda_staging import Forward, Staging
-from plait.runtime.model.layers import inverse_frequencies
 from plait.runtime.model.llama import Llama
+from plait.runtime.model.rope import inverse_frequencies
 from plait.runtime.sequence import Batch
 
 SHAPE = ModelConfig(
@@ -69,7 +69,7 @@ def as_it_is(forward: Forward) -> Forward:
 
 def runner(config: EngineConfig) -> CudaRunner:
     table = torch.eye(11, 8)
-    freq = inverse_frequencies(SHAPE.rope, 16)
+    freq = torch.from_numpy(inverse_frequencies(SHAPE.rope, 16))
     return CudaRunner(
         Llama(SHAPE, table, (), torch.ones(8), prepare(table), freq), config, as_it_is
     )

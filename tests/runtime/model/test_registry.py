@@ -2,58 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-import tokenizers
-import torch
-from safetensors.torch import save_file
 
 from plait.runtime.config import EngineConfig
 from plait.runtime.errors import ModelLoadError
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
-from plait.runtime.model.checkpoint import expected_shapes
-from plait.runtime.model.config import read_config
 from plait.runtime.model.registry import load_model
 
-CONFIG: dict[str, object] = {
-    "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 8,
-    "intermediate_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "vocab_size": 320,
-    "max_position_embeddings": 64,
-}
+from .tiny import write_config, write_folder
+
 ENGINE = EngineConfig(kv_cache_tokens=64)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Write a Hugging Face folder: a byte-level tokenizer of 259 ids under 320 rows."""
-    write_config(tmp_path)
-    torch.manual_seed(0)
-    shapes = expected_shapes(read_config(CONFIG))
-    save_file({name: torch.randn(shape) for name, shape in shapes.items()}, weights(tmp_path))
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    vocab = {letter: index for index, letter in enumerate(alphabet)}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, []))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<|end|>", "<|a|>", "<|b|>"])
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|end|>"}))
+    """Write a Hugging Face folder."""
+    write_folder(tmp_path)
     return tmp_path
-
-
-def weights(folder: Path) -> Path:
-    return folder / "model.safetensors"
-
-
-def write_config(folder: Path, **changes: object) -> None:
-    (folder / "config.json").write_text(json.dumps({**CONFIG, **changes}))
 
 
 def test_a_folder_is_loaded_with_its_numbers(folder: Path) -> None:

@@ -11,11 +11,12 @@ import torch
 from plait.kernels.linear import prepare
 from plait.runtime.config import EngineConfig
 from plait.runtime.errors import ModelLoadError
-from plait.runtime.model import runner as runner_module
+from plait.runtime.model import limits as limits_module
 from plait.runtime.model.config import ModelConfig, RopeConfig
-from plait.runtime.model.layers import inverse_frequencies
+from plait.runtime.model.limits import choose_context
 from plait.runtime.model.llama import Llama
-from plait.runtime.model.runner import TorchRunner, choose_context
+from plait.runtime.model.rope import inverse_frequencies
+from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Batch
 
 
@@ -50,7 +51,7 @@ def shape(sliding_window: int | None = None, num_layers: int = 0) -> ModelConfig
 
 def no_layers(config: ModelConfig) -> Llama:
     table = torch.eye(11, 8)
-    freq = inverse_frequencies(config.rope, 4)
+    freq = torch.from_numpy(inverse_frequencies(config.rope, 4))
     return Llama(config, table, (), torch.ones(8), prepare(table), freq)
 
 
@@ -110,5 +111,5 @@ def test_read_only_arrays_are_taken_without_a_warning() -> None:
 def test_without_a_size_the_pool_holds_four_contexts_or_a_quarter_of_the_memory(
     free_bytes: int | None, num_blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_module, "free_memory_bytes", lambda: free_bytes)
+    monkeypatch.setattr(limits_module, "free_memory_bytes", lambda: free_bytes)
     assert limits_of(EngineConfig(max_context=80))[1] == num_blocks  # 32 bytes a token

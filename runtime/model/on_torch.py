@@ -1,0 +1,30 @@
+"""A model on torch: on GPUs, and wherever the compiled kernels cannot be used."""
+
+from __future__ import annotations
+
+import torch
+
+from ...kernels.device import uses_triton
+from ..config import EngineConfig
+from .config import ModelConfig
+from .cuda import CudaRunner
+from .interface import Runner
+from .llama import read_llama
+from .runner import TorchRunner
+from .tensors import TensorSource
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def torch_runner(shape: ModelConfig, weights: TensorSource, config: EngineConfig) -> Runner:
+    """Read a model and give its runner.
+
+    Raises: ModelLoadError, naming the key or tensor that is wrong.
+    """
+    llama = read_llama(shape, weights, _DTYPES[config.dtype], torch.device(config.device))
+    return CudaRunner(llama, config) if uses_triton(llama.embedding) else TorchRunner(llama, config)
+
+
+def num_cuda_devices() -> int:
+    """Count the GPUs that torch finds."""
+    return torch.cuda.device_count()
