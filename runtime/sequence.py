@@ -92,7 +92,8 @@ class Usage:
     """Tokens and seconds of one request; `cached_tokens` of the prompt were not computed.
 
     `forced_tokens` of the output were not drawn: the grammar left no choice. A token that
-    only spells the end of the prompt anew is none of the output.
+    only spells the end of the prompt anew is none of the output. `drafted_tokens` were guessed
+    and went through the model, of which `accepted_tokens` were drawn then.
     """
 
     prompt_tokens: int = 0
@@ -102,6 +103,8 @@ class Usage:
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import numpy as np
 from plait.runtime.cache.blocks import BlockPool
 from plait.runtime.cache.radix import RadixCache
 from plait.runtime.config import EngineConfig
-from plait.runtime.scheduler import MAX_SKIPS, Plan, Scheduler
+from plait.runtime.plan import Plan
+from plait.runtime.scheduler import MAX_SKIPS, Scheduler
 from plait.runtime.sequence import (
     Ints,
     Sequence,

@@ -70,6 +70,14 @@ class WhimRunner(ScriptedRunner):
         return rng.normal(0.0, 2.0, self.limits.logits_width).astype(np.float32)
 
 
+class HabitRunner(ScriptedRunner):
+    """Gives each token a weight that depends on the last one alone: it repeats itself."""
+
+    def _logits(self, context: Int32, output_start: int) -> npt.NDArray[np.float32]:
+        rng = np.random.default_rng(zlib.crc32(context[-1:].tobytes()))
+        return rng.normal(0.0, 3.0, self.limits.logits_width).astype(np.float32)
+
+
 TOKENIZER = WordTokenizer()
 WIDTH = TOKENIZER.vocab_size + 5
 COMPILER = GrammarCompiler(
@@ -84,10 +92,16 @@ def allowed(matcher: GrammarMatcher) -> list[int]:
     return [int(i) for i in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))]
 
 
-def whims(*, block_size: int = 16, num_blocks: int = 512, **options: object) -> Engine:
+def whims(
+    *,
+    block_size: int = 16,
+    num_blocks: int = 512,
+    runner: type[ScriptedRunner] = WhimRunner,
+    **options: object,
+) -> Engine:
     """Give an engine on the model; `options` are the engine's settings."""
     limits = ModelLimits(
         max_context=2048, num_blocks=num_blocks, block_size=block_size, logits_width=WIDTH
     )
-    model = Model("whims", "whims-1", TOKENIZER, WhimRunner(lambda _: "", limits))
+    model = Model("whims", "whims-1", TOKENIZER, runner(lambda _: "", limits))
     return Engine(model, EngineConfig(**options))  # type: ignore[arg-type]
