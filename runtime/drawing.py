@@ -120,11 +120,9 @@ class Drawer:
             if isinstance(row, SampleRow)
         ]
         numbers = [number for number, _ in usable]
-        # Where all rows are drawn nobody needs them any more; else a copy is taken.
-        is_all = numbers == list(range(len(logits)))
         drawn = iter(
             sample(
-                logits if is_all else logits[numbers],
+                _rows(logits, numbers),
                 [row for _, row in usable],
                 self._tokenizer.vocab_size,
                 self._tokenizer.eos_token_ids,
@@ -140,3 +138,19 @@ def _prepared(draw: Draw) -> Prepared:
         return draw.generation.row()
     except Exception as e:  # a mask over its budget, or a bug in a grammar
         return as_request_error(e)
+
+
+def _rows(logits: torch.Tensor, numbers: list[int]) -> torch.Tensor:
+    """Give some rows, to be overwritten: nobody draws from them again.
+
+    Where they do not lie side by side they are copied, on a CPU by numpy: torch would wake
+    threads for it, which then wait busily on the cores that the next pass needs.
+    """
+    if not numbers:
+        return logits[:0]
+    first, end = numbers[0], numbers[-1] + 1
+    if len(numbers) == end - first:
+        return logits[first:end]
+    if logits.device.type == "cpu":
+        return torch.from_numpy(logits.numpy()[numbers])
+    return logits[numbers]
