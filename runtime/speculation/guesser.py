@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..errors import RequestError
+from ..sequence import Int32
 from .follower import Follower
-from .lookup import LONGEST, Alike, Lookup
+from .lookup import LONGEST, Lookup
 
 # How often the token after a match comes, by the length of the match: what is supposed at first.
 CHANCES = (0.0, 0.08, 0.2, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8)
@@ -41,7 +41,7 @@ class Guesser:
 
     __slots__ = ("_hits", "_lookup", "_tries")
 
-    def __init__(self, token_ids: Sequence[int], alike: Alike) -> None:
+    def __init__(self, token_ids: Int32, alike: Int32) -> None:
         self._lookup = Lookup(token_ids, alike)
         self._hits = [0.0] * len(CLASSES)
         self._tries = [0.0] * len(CLASSES)
@@ -66,8 +66,9 @@ class Guesser:
     def guess(self, follower: Follower, floor: float) -> list[Guess]:
         """Give tokens that may come next, as long as all of them do with a chance of `floor`."""
         found: list[Guess] = []
-        # Where a grammar is over its budget, what was found before will do.
-        with suppress(RequestError):
+        # Whatever is wrong with a grammar there (a budget, a bug), its own draw meets it if it
+        # ever comes to it, and ends this output alone. Till then what was found before will do.
+        with suppress(Exception):
             self._guess(follower, floor, found)
         return found
 

@@ -13,15 +13,16 @@ from ..model.interface import Model
 from ..model.native import NativeRunner
 from ..plan import Chunk, Plan
 from ..scheduler import Scheduler
+from ..sequence import Int32
 from .guesser import Guess, Guesser
-from .lookup import Alike, alike_tokens
+from .lookup import alike_tokens
 
 # What a pass over so many rows costs, in passes over one row; in between it grows evenly. For
 # the CPU's own kernels, by `benchmarks.speculation --costs`.
-PASS_COSTS = {1: 1.0, 2: 1.1, 3: 1.22, 4: 1.3, 5: 2.25, 8: 2.75, 16: 3.85, 512: 85.0}
+PASS_COSTS = {1: 1.0, 2: 1.12, 3: 1.25, 4: 1.35, 5: 2.25, 8: 2.75, 16: 3.85, 512: 85.0}
 DEFAULT_DRAFT = 8  # tokens, where it was measured to pay
 MAX_OUTPUTS = 8  # in a step with drafts: with more, rows cost as much as passes
-MIN_GAIN = 1.03  # tokens a second that a draft must promise, to those without it
+MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without it
 MIN_REACH = 0.05
 MAX_ROWS = 16  # of an output in a step, for it to get a draft
 
@@ -44,11 +45,11 @@ class Speculator:
     """
 
     def __init__(self, model: Model, config: EngineConfig) -> None:
-        self._tokenizer = model.tokenizer
+        self._model = model
         is_native = isinstance(model.runner, NativeRunner)
         chosen = config.max_draft_tokens
         self._max_draft = (DEFAULT_DRAFT if is_native else 0) if chosen is None else chosen
-        self._known_alike: Alike | None = None
+        self._known_alike: Int32 | None = None
 
     def extend(self, plan: Plan, jobs: Mapping[str, Job], scheduler: Scheduler) -> None:
         """Give the chunks of a plan their drafts, of what room is left."""
@@ -73,14 +74,16 @@ class Speculator:
         job = jobs[sequence.request_id]
         assert job.generation is not None
         if job.guesser is None:
-            job.guesser = Guesser(sequence.tokens.view.tolist(), self._alike())
+            job.guesser = Guesser(sequence.tokens.view, self._alike())
         follower = job.generation.follower()
         follower.limit = min(follower.limit, self._max_draft)
         return [_Offer(index, guess) for guess in job.guesser.guess(follower, MIN_REACH)]
 
-    def _alike(self) -> Alike:
+    def _alike(self) -> Int32:
         if self._known_alike is None:
-            self._known_alike = alike_tokens(self._tokenizer.token_bytes)
+            self._known_alike = alike_tokens(
+                self._model.tokenizer.token_bytes, self._model.runner.limits.logits_width
+            )
         return self._known_alike
 
 

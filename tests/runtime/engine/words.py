@@ -92,14 +92,26 @@ def allowed(matcher: GrammarMatcher) -> list[int]:
     return [int(i) for i in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))]
 
 
-def whims(
+def whims(*, block_size: int = 16, num_blocks: int = 512, **options: object) -> Engine:
+    """Give an engine on the model; `options` are the engine's settings."""
+    return _engine(WhimRunner, block_size, num_blocks, options)
+
+
+def habits(
     *,
     block_size: int = 16,
     num_blocks: int = 512,
-    runner: type[ScriptedRunner] = WhimRunner,
+    max_draft_tokens: int | None = 8,
     **options: object,
 ) -> Engine:
-    """Give an engine on the model; `options` are the engine's settings."""
+    """Give an engine that drafts, on a model that repeats itself."""
+    options["max_draft_tokens"] = max_draft_tokens
+    return _engine(HabitRunner, block_size, num_blocks, options)
+
+
+def _engine(
+    runner: type[ScriptedRunner], block_size: int, num_blocks: int, options: dict[str, object]
+) -> Engine:
     limits = ModelLimits(
         max_context=2048, num_blocks=num_blocks, block_size=block_size, logits_width=WIDTH
     )
