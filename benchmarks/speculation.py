@@ -33,6 +33,7 @@ from plait.runtime.model.registry import load_model
 GOAL_EXTRACTION = 1.5
 GOAL_ELSEWHERE = 0.97
 TOGETHER = 16
+MIN_RUNS = 4  # of a row in a round
 RECORD = {
     "type": "object",
     "properties": {
@@ -109,6 +110,11 @@ class Row:
         return sum(getattr(pair[way][-1], name) for pair in self.runs)
 
     @property
+    def num_repeats(self) -> int:
+        """Runs of each group in a round: a single one is too few to compare."""
+        return max(1, MIN_RUNS // len(self.groups))
+
+    @property
     def ratio(self) -> float:
         """Give how much faster drafts are."""
         return self.seconds(1) / self.seconds(0)
@@ -171,7 +177,7 @@ def measure(row: Row, backends: Sequence[LocalBackend], num_rounds: int) -> None
     """Run all rounds of a row."""
     for number, group in enumerate(row.groups):
         found: tuple[list[Run], list[Run]] = ([], [])
-        for turn in range(number, number + num_rounds + 1):
+        for turn in range(number, number + 1 + num_rounds * row.num_repeats):
             for way in ((0, 1), (1, 0))[turn % 2]:
                 found[way].append(run(backends[way], row.program, group))
         row.runs.append((found[0][1:], found[1][1:]))

@@ -114,7 +114,7 @@ class EngineConfig:
         None,
         int,
         "tokens of an output that a step may guess from its text, at most; 0 guesses none;"
-        " without it 8 on the CPU's own kernels, else none",
+        " without it 15 on the CPU's own kernels, else none",
         minimum=0,
         maximum=64,
     )

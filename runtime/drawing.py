@@ -42,6 +42,8 @@ class Draw:
 
         None if something came that was not guessed.
         """
+        if not self.guesses:
+            return None
         sequence = self.job.sequences[0]
         came = sequence.tokens.view[self.position + 1 :]
         num_right = common_len(came, np.array(self.guesses, np.int32))

@@ -195,9 +195,10 @@ class Sequence:
     """One text on its way through the model.
 
     The scheduler owns `block_table`, `node` and `num_computed_tokens`; the engine appends to
-    `tokens` and `logprobs`, and ends the healing by `settle`, which may move `output_start` and
-    `num_computed_tokens` back by a token. Always 0 <= num_computed_tokens <= num_needed; K
-    and V of the first `num_computed_tokens` tokens stand in the blocks of the table.
+    `tokens` and `logprobs`, ends the healing by `settle`, which may move `output_start` and
+    `num_computed_tokens` back by a token, and counts guesses that came true (`Draw.next`).
+    Always 0 <= num_computed_tokens <= num_needed; K and V of the first `num_computed_tokens`
+    tokens stand in the blocks of the table.
     """
 
     request_id: str

@@ -10,14 +10,14 @@ from ..sequence import Int32
 from .follower import Follower
 from .lookup import LONGEST, Lookup
 
-# How often the token after a match comes, by the length of the match: what is supposed at first.
-CHANCES = (0.0, 0.08, 0.2, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8)
-# Matches of these lengths or more are counted together.
-CLASSES = (0, 1, 2, 3, 5, 8)
+# How often the token after a match comes, by the least length of the match: what is supposed at
+# first. In quotations, answers to questions and free texts of the default model it was so or more.
+CHANCES = {0: 0.0, 1: 0.14, 2: 0.42, 3: 0.55, 5: 0.7, 8: 0.82, LONGEST: 0.96}
 WEIGHT = 4.0  # of what is supposed, in tokens seen
-MEMORY = 0.9  # what was seen counts so much at the next token of its class
+MEMORY = 0.9  # what was seen counts so much at the next token after a match of that length
 
-_CLASS_OF = tuple(max(i for i, low in enumerate(CLASSES) if low <= n) for n in range(LONGEST + 1))
+_SUPPOSED = tuple(CHANCES.values())
+_KIND_OF = tuple(max(i for i, low in enumerate(CHANCES) if low <= n) for n in range(LONGEST + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Guesser:
 
     def __init__(self, token_ids: Int32, alike: Int32) -> None:
         self._lookup = Lookup(token_ids, alike)
-        self._hits = [0.0] * len(CLASSES)
-        self._tries = [0.0] * len(CLASSES)
+        self._hits = [0.0] * len(CHANCES)
+        self._tries = [0.0] * len(CHANCES)
 
     def note(self, token_ids: Sequence[int]) -> None:
         """Take what the output wrote: a drawn token, and those that it forced."""
         lookup = self._lookup
         if lookup.at is not None and token_ids:
-            kind = _CLASS_OF[lookup.len]
+            kind = _KIND_OF[lookup.len]
             is_hit = lookup.tokens[lookup.at] == token_ids[0]
             self._hits[kind] = MEMORY * self._hits[kind] + is_hit
             self._tries[kind] = MEMORY * self._tries[kind] + 1
@@ -59,9 +59,13 @@ class Guesser:
 
     def chance(self, match_len: int) -> float:
         """Give the chance that the token after a match of this length comes next."""
-        kind = _CLASS_OF[match_len]
-        supposed = WEIGHT * CHANCES[min(match_len, len(CHANCES) - 1)]
-        return (self._hits[kind] + supposed) / (self._tries[kind] + WEIGHT)
+        kind = _KIND_OF[match_len]
+        return (self._hits[kind] + WEIGHT * _SUPPOSED[kind]) / (self._tries[kind] + WEIGHT)
+
+    @property
+    def next_chance(self) -> float:
+        """Give the chance of the first guess; 0 if there is none."""
+        return 0.0 if self._lookup.at is None else self.chance(self._lookup.len)
 
     def guess(self, follower: Follower, floor: float) -> list[Guess]:
         """Give tokens that may come next, as long as all of them do with a chance of `floor`."""

@@ -18,12 +18,12 @@ from .guesser import Guess, Guesser
 from .lookup import alike_tokens
 
 # What a pass over so many rows costs, in passes over one row; in between it grows evenly. For
-# the CPU's own kernels, by `benchmarks.speculation --costs`.
-PASS_COSTS = {1: 1.0, 2: 1.12, 3: 1.25, 4: 1.35, 5: 2.25, 8: 2.75, 16: 3.85, 512: 85.0}
-DEFAULT_DRAFT = 8  # tokens, where it was measured to pay
+# the CPU's own kernels, over 400 tokens of context, with what drawing its rows takes.
+PASS_COSTS = {1: 1.0, 2: 1.12, 3: 1.25, 4: 1.35, 5: 2.25, 8: 2.75, 16: 4.0, 512: 85.0}
+DEFAULT_DRAFT = 15  # tokens, where it was measured to pay
 MAX_OUTPUTS = 8  # in a step with drafts: with more, rows cost as much as passes
 MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without it
-MIN_REACH = 0.05
+MIN_REACH = 0.15  # of a guess, for it to be offered
 MAX_ROWS = 16  # of an output in a step, for it to get a draft
 
 _COSTS = np.interp(range(513), list(PASS_COSTS), list(PASS_COSTS.values())).tolist()
@@ -75,6 +75,8 @@ class Speculator:
         assert job.generation is not None
         if job.guesser is None:
             job.guesser = Guesser(sequence.tokens.view, self._alike())
+        if job.guesser.next_chance < MIN_REACH:
+            return []
         follower = job.generation.follower()
         follower.limit = min(follower.limit, self._max_draft)
         return [_Offer(index, guess) for guess in job.guesser.guess(follower, MIN_REACH)]

@@ -45,7 +45,7 @@ def test_a_draft_ends_before_a_token_that_ends_the_output() -> None:
 
 def test_less_is_guessed_where_guesses_do_not_come_true() -> None:
     found = guesser([1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3])
-    floor = CHANCES[3] * CHANCES[4] * 0.9
+    floor = CHANCES[3] * CHANCES[3] * 0.9
     assert len(guessed(found, free(), floor)) == 2
     for _ in range(6):  # 1 2 3 is followed by 9 now
         found.note([9])
