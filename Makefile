@@ -54,6 +54,7 @@ bench: .venv/.installed  ## Run the benchmarks of the runtime and check their go
 	$(BIN)/python -m benchmarks.prefix_sharing --check
 	$(BIN)/python -m benchmarks.decode_batch --check
 	$(BIN)/python -m benchmarks.jump_forward --check
+	$(BIN)/python -m benchmarks.speculation --check
 	$(BIN)/python -m benchmarks.healing --check
 	$(BIN)/python -m benchmarks.startup --check
 	$(BIN)/python -m benchmarks.memory --check

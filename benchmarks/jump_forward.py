@@ -70,8 +70,10 @@ class Round:
 
 
 def open_backend(*, jump_forward: bool) -> LocalBackend:
-    """Load the default model, with jump-forward on or off."""
-    config = EngineConfig(kv_cache_tokens=8192, max_context=2048, jump_forward=jump_forward)
+    """Load the default model, with jump-forward on or off, and without drafts."""
+    config = EngineConfig(
+        kv_cache_tokens=8192, max_context=2048, jump_forward=jump_forward, max_draft_tokens=0
+    )
     return LocalBackend(load_model(Store(default_home()).resolve(DEFAULT_MODEL), config), config)
 
 

@@ -110,6 +110,14 @@ class EngineConfig:
         "draw the tokens that a grammar leaves no choice about one by one, for measurements",
         flag="--no-jump-forward",
     )
+    max_draft_tokens: int | None = _option(
+        None,
+        int,
+        "tokens of an output that a step may guess from its text, at most; 0 guesses none;"
+        " without it 15 on the CPU's own kernels, else none",
+        minimum=0,
+        maximum=64,
+    )
     grammar_timeout_s: float = _option(
         2.0, float, "seconds that compiling one grammar may take", minimum=0.001
     )

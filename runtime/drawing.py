@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+
+from .cache.node import common_len
 from .errors import RequestError, as_request_error
 from .generation import Generation
 from .job import Job
 from .model.interface import Logits, Tokenizer
+from .plan import Chunk, Plan
 from .prepare import wanted
 from .sample import SampleRow, sample
-from .scheduler import Chunk, Plan
 
 Prepared: TypeAlias = SampleRow | RequestError  # how a draw is made, or why it cannot be
 
@@ -21,14 +24,39 @@ Prepared: TypeAlias = SampleRow | RequestError  # how a draw is made, or why it 
 class Draw:
     """A token to be drawn for an output from one row of the logits.
 
-    `next_row` is the row after the prompt's last token, where `row` is the one before it: if
-    it is that token that is drawn, the step can go on from there.
+    The row is that of the token at `position`; `guesses` are the tokens of the rows after it.
+    As long as these are what is drawn, the step goes on from row to row. A guess is the last
+    token of a prompt that may be spelled anew, or what a draft says.
     """
 
     job: Job
     generation: Generation
     row: int
-    next_row: int | None = None
+    position: int
+    guesses: tuple[int, ...] = ()
+    is_draft: bool = False
+
+    def next(self) -> Draw | None:
+        """Count which guesses the output has taken as computed; give the draw after them.
+
+        None if something came that was not guessed.
+        """
+        if not self.guesses:
+            return None
+        sequence = self.job.sequences[0]
+        came = sequence.tokens.view[self.position + 1 :]
+        num_right = common_len(came, np.array(self.guesses, np.int32))
+        sequence.num_computed_tokens = self.position + 1 + num_right
+        if self.is_draft:
+            self.job.num_accepted_tokens += num_right
+        if num_right < len(came):
+            return None
+        return replace(
+            self,
+            row=self.row + num_right,
+            position=self.position + num_right,
+            guesses=self.guesses[num_right:],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +73,23 @@ def shares(plan: Plan, jobs: Mapping[str, Job]) -> tuple[list[Draw], list[Score]
     scores: list[Score] = []
     end = 0
     for chunk in plan.chunks:
-        start, end = end, end + len(wanted(chunk))
-        job = jobs[chunk.sequence.request_id]
+        rows = wanted(chunk)
+        start, end = end, end + len(rows)
         if start == end:
             continue
+        job = jobs[chunk.sequence.request_id]
         if job.generation is None:
             scores.append(Score(chunk, slice(start, end)))
         else:
-            next_row = start + 1 if end - start > 1 else None
-            draws.append(Draw(job, job.generation, start, next_row))
+            draws.append(_first_draw(chunk, job, job.generation, start, rows.start))
     return draws, scores
+
+
+def _first_draw(chunk: Chunk, job: Job, generation: Generation, row: int, first: int) -> Draw:
+    """Give the draw from the first of a chunk's wanted rows, which is `row` of the logits."""
+    position = chunk.start + first
+    given = chunk.sequence.tokens.view[position + 1 : chunk.end].tolist()
+    return Draw(job, generation, row, position, (*given, *chunk.draft), bool(chunk.draft))
 
 
 class Drawer:
@@ -86,11 +121,9 @@ class Drawer:
             if isinstance(row, SampleRow)
         ]
         numbers = [number for number, _ in usable]
-        # Where all rows are drawn nobody needs them any more; else a copy is taken.
-        is_all = numbers == list(range(len(logits)))
         drawn = iter(
             sample(
-                logits if is_all else logits[numbers],
+                _rows(logits, numbers),
                 [row for _, row in usable],
                 self._tokenizer.vocab_size,
                 self._tokenizer.eos_token_ids,
@@ -105,3 +138,14 @@ def _prepared(draw: Draw) -> Prepared:
         return draw.generation.row()
     except Exception as e:  # a mask over its budget, or a bug in a grammar
         return as_request_error(e)
+
+
+def _rows(logits: Logits, numbers: list[int]) -> Logits:
+    """Give some rows, to be overwritten: nobody draws from them again.
+
+    Where they do not lie side by side they are copied.
+    """
+    if not numbers:
+        return logits[:0]
+    first, end = numbers[0], numbers[-1] + 1
+    return logits[first:end] if len(numbers) == end - first else logits[numbers]

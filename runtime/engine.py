@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
 
 from .admission import Gate
 from .audit import check_engine
@@ -17,12 +16,14 @@ from .generation import Generation, Progress
 from .grammar.spec import CompiledGrammar
 from .healing import Border
 from .job import Job
-from .metrics import Counters, EngineStats
+from .metrics import Counters, EngineStats, snapshot
 from .model.interface import Logits, Model
+from .plan import Chunk, Plan
 from .prepare import to_batch
 from .sample import gather_logprobs
-from .scheduler import Chunk, Plan, Scheduler
+from .scheduler import Scheduler
 from .sequence import FinishReason, Output, Request, ScoreRequest
+from .speculation.planner import Speculator
 
 
 class Engine:
@@ -40,6 +41,7 @@ class Engine:
         self._clock = clock
         self._counters = Counters()
         self._drawer = Drawer(model.tokenizer)
+        self._speculator = Speculator(model, config)
         self._outputs: list[Output] = []  # not given yet; kept over a step that breaks
         self._start()
 
@@ -91,6 +93,7 @@ class Engine:
             self._fail(self._jobs[plan.stuck.request_id], self.gate.pool_exceeded())
         elif plan.chunks:
             self._note_start(plan)
+            self._speculator.extend(plan, self._jobs, self._scheduler)
             self._run(plan)
         elif self._jobs:
             raise InvariantError(f"{len(self._jobs)} requests wait and none can start")
@@ -124,17 +127,9 @@ class Engine:
 
     def stats(self) -> EngineStats:
         """Give a snapshot of the counters."""
-        free, cached = self._pool.num_free, self._cache.num_blocks
-        return EngineStats(
-            num_running=len(self._scheduler.running),
-            num_waiting=len(self._scheduler.waiting),
-            num_blocks=self._pool.num_blocks,
-            num_free_blocks=free,
-            num_cached_blocks=cached,
-            num_locked_blocks=self._cache.num_locked,
-            num_held_blocks=self._pool.num_blocks - free - cached,
-            **asdict(self._counters),
-        )
+        scheduler = self._scheduler
+        num_live = len(scheduler.running), len(scheduler.waiting)
+        return snapshot(self._counters, self._pool, self._cache, *num_live)
 
     def check(self) -> None:
         """Raise InvariantError unless every block and lock is accounted for. O(pool)."""
@@ -187,8 +182,9 @@ class Engine:
             self._scheduler.fail(plan)
             return
         self._scheduler.commit(plan)
-        self._counters.num_computed_tokens += sum(c.end - c.start for c in plan.chunks)
+        self._counters.num_computed_tokens += sum(c.num_rows for c in plan.chunks)
         self._commit(plan, logits)
+        self._scheduler.take_back(plan)
 
     def _fail_chunks(self, plan: Plan, cause: Exception) -> None:
         error = RequestError("internal", f"the model failed: {type(cause).__name__}: {cause}")
@@ -235,12 +231,12 @@ class Engine:
         for draw, result in zip(draws, self._drawer.draw(draws, rows, logits), strict=True):
             if isinstance(result, RequestError):
                 self._fail(draw.job, result)
-            elif self._advance(draw, result) and draw.next_row is not None:
-                again.append(replace(draw, row=draw.next_row, next_row=None))
+            elif self._advance(draw, result) and (following := draw.next()) is not None:
+                again.append(following)
         return again
 
     def _advance(self, draw: Draw, token_id: int) -> bool:
-        """Let an output take a token; True if the next one can be drawn in this step."""
+        """Let an output take a token; True if it goes on."""
         job = draw.job
         if job.answered_s is None:
             job.answered_s = self._clock()
@@ -249,16 +245,17 @@ class Engine:
         except Exception as e:  # a bug in a grammar is no other request's affair
             self._fail(job, as_request_error(e))
             return False
-        self._grow(job, progress)
-        return not progress.token_ids and progress.finish_reason is None
+        if job.guesser is not None:
+            job.guesser.note(progress.token_ids)
+        return self._grow(job, progress)
 
-    def _grow(self, job: Job, progress: Progress) -> None:
-        """Append what an output took, or end it."""
+    def _grow(self, job: Job, progress: Progress) -> bool:
+        """Append what an output took, or end it; True if it goes on."""
         self._counters.num_output_tokens += progress.num_tokens
         self._counters.num_forced_tokens += progress.num_forced
         if progress.finish_reason is not None:
             self._end(job, progress.text, progress.finish_reason)
-            return
+            return False
         if progress.text:
             self._outputs.append(Output(job.request.id, text=progress.text))
         if progress.num_taken_back is not None:
@@ -267,6 +264,8 @@ class Engine:
         tokens.extend(progress.token_ids)
         if len(tokens) > self.gate.pool_tokens:
             self._fail(job, self.gate.pool_exceeded())
+            return False
+        return True
 
     def _end(self, job: Job, text: str, reason: FinishReason) -> None:
         """Close a request that ended well."""
@@ -294,3 +293,5 @@ class Engine:
         usage = job.usage(self._clock())
         self._counters.num_prompt_tokens += usage.prompt_tokens
         self._counters.num_cached_tokens += usage.cached_tokens
+        self._counters.num_drafted_tokens += usage.drafted_tokens
+        self._counters.num_accepted_tokens += usage.accepted_tokens

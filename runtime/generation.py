@@ -13,6 +13,7 @@ from .healing import Border
 from .model.interface import Tokenizer
 from .sample import SampleRow
 from .sequence import FinishReason, Request
+from .speculation.follower import Follower
 from .text import TextStream
 
 
@@ -111,6 +112,20 @@ class Generation:
             position=position,
             mask=mask,
             forbid_eos=self._forbids_eos,
+        )
+
+    def follower(self) -> Follower:
+        """Give what says which tokens could come next, and next to them."""
+        num_left = min(
+            self._room.max_output - self.num_tokens, self._room.max_context - self._num_added
+        )
+        return Follower(
+            None if self._matcher is None else self._matcher.fork(),
+            list(self._coming),
+            self._tokens[-1] if self._tokens else None,
+            num_left - 1,
+            () if self._request.sampling.ignore_eos else self._eos_ids,
+            self._encode,
         )
 
     def begin(self) -> Progress:

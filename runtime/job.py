@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .errors import RequestError
 from .generation import Generation
 from .sequence import FinishReason, Output, Request, ScoreRequest, Sequence, Usage
+from .speculation.guesser import Guesser
 
 
 @dataclass(slots=True, eq=False)
@@ -22,6 +23,9 @@ class Job:
     answered_s: float | None = None  # when the first token, or the last score, was known
     is_aborted: bool = False
     num_open: int = 0  # sequences that are not finished
+    guesser: Guesser | None = None  # once there was a use for one
+    num_drafted_tokens: int = 0
+    num_accepted_tokens: int = 0
 
     @classmethod
     def start(
@@ -46,6 +50,8 @@ class Job:
             cached_tokens=sum(sequence.num_cached_tokens for sequence in self.sequences),
             output_tokens=0 if self.generation is None else self.generation.num_tokens,
             forced_tokens=0 if self.generation is None else self.generation.num_forced,
+            drafted_tokens=self.num_drafted_tokens,
+            accepted_tokens=self.num_accepted_tokens,
             queue_s=started - self.arrived_s,
             prefill_s=answered - started,
             decode_s=now_s - answered,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from .cache.blocks import BlockPool
+from .cache.radix import RadixCache
 
 
 @dataclass(slots=True)
@@ -16,6 +19,8 @@ class Counters:
     num_computed_tokens: int = 0
     num_output_tokens: int = 0
     num_forced_tokens: int = 0  # of these, not drawn: the grammar left no choice
+    num_drafted_tokens: int = 0  # guesses that went through the model, of requests that ended
+    num_accepted_tokens: int = 0  # of these, drawn then
     num_finished: int = 0
     num_failed: int = 0
     num_aborted: int = 0
@@ -44,7 +49,26 @@ class EngineStats:
     num_computed_tokens: int
     num_output_tokens: int
     num_forced_tokens: int
+    num_drafted_tokens: int
+    num_accepted_tokens: int
     num_finished: int
     num_failed: int
     num_aborted: int
     num_repairs: int
+
+
+def snapshot(
+    counters: Counters, pool: BlockPool, cache: RadixCache, num_running: int, num_waiting: int
+) -> EngineStats:
+    """Give what there is to say of an engine now."""
+    free, cached = pool.num_free, cache.num_blocks
+    return EngineStats(
+        num_running=num_running,
+        num_waiting=num_waiting,
+        num_blocks=pool.num_blocks,
+        num_free_blocks=free,
+        num_cached_blocks=cached,
+        num_locked_blocks=cache.num_locked,
+        num_held_blocks=pool.num_blocks - free - cached,
+        **asdict(counters),
+    )

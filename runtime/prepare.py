@@ -6,24 +6,24 @@ from itertools import accumulate
 
 import numpy as np
 
-from .scheduler import Chunk, Plan
+from .plan import Chunk, Plan
 from .sequence import Batch, Int32, Int64, Path, Sequence
 
 
 def to_batch(plan: Plan, block_size: int) -> Batch:
     """Give the arrays of one forward pass."""
     chunks = plan.chunks
-    positions = [np.arange(c.start, c.end, dtype=np.int32) for c in chunks]
-    lengths = [c.end - c.start for c in chunks]
+    lengths = [c.num_rows for c in chunks]
+    positions = [np.arange(c.start, c.start + c.num_rows, dtype=np.int32) for c in chunks]
     starts: Int32 = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     slots = [_slots(c, p, block_size) for c, p in zip(chunks, positions, strict=True)]
     rows = [int(start) + row for c, start in zip(chunks, starts, strict=False) for row in wanted(c)]
     return Batch(
-        token_ids=np.concatenate([c.sequence.tokens.view[c.start : c.end] for c in chunks]),
+        token_ids=np.concatenate([part for c in chunks for part in _tokens(c)]),
         positions=np.concatenate(positions),
         slot_mapping=np.concatenate(slots),
         cu_seqlens=starts,
-        seq_lens=np.array([c.end for c in chunks], np.int32),
+        seq_lens=np.array([c.start + c.num_rows for c in chunks], np.int32),
         block_tables=_tables(chunks),
         copy_from=np.array(list(plan.copies.values()), np.int64),
         copy_to=np.array(list(plan.copies), np.int64),
@@ -37,7 +37,12 @@ def wanted(chunk: Chunk) -> range:
     """Give the rows of `chunk` whose logits are wanted, counted from its start."""
     sequence = chunk.sequence
     first = sequence.num_reusable  # rows before it are not asked for
-    return range(max(0, first - chunk.start), chunk.end - chunk.start)
+    return range(max(0, first - chunk.start), chunk.num_rows)
+
+
+def _tokens(chunk: Chunk) -> list[Int32]:
+    tokens: Int32 = chunk.sequence.tokens.view[chunk.start : chunk.end]
+    return [tokens, np.array(chunk.draft, np.int32)] if chunk.draft else [tokens]
 
 
 def _path(sequence: Sequence) -> Path:

@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from .cache.blocks import BlockPool
 from .cache.match import Inserted, Match
 from .cache.node import Node
 from .cache.radix import RadixCache
 from .config import EngineConfig
+from .plan import Chunk, Plan
 from .sequence import Int32, Sequence
 
 LOOK_AHEAD = 32  # waiting sequences that may be passed over in one step because they do not fit
 MAX_SKIPS = 64  # admissions that may overtake a waiting sequence before all wait for it
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Tokens `start` to `end` of a sequence, to be computed in this step."""
-
-    sequence: Sequence
-    start: int
-    end: int
-
-
-@dataclass(slots=True)
-class Plan:
-    """One step. `copies` maps a slot to the slot whose K and V it gets.
-
-    `duplicates` are sequences that compute what the cache has already in these blocks.
-    """
-
-    budget: int
-    chunks: list[Chunk] = field(default_factory=list)
-    copies: dict[int, int] = field(default_factory=dict)
-    pins: list[Node] = field(default_factory=list)  # sources of copies, locked
-    duplicates: list[tuple[Sequence, Int32]] = field(default_factory=list)
-    preempted: list[Sequence] = field(default_factory=list)
-    stuck: Sequence | None = None  # fills the pool alone and cannot grow
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +66,30 @@ class Scheduler:
         for sequence, blocks in plan.duplicates:
             self._share(sequence, blocks)
         self._cache.commit()
+
+    def lend(self, chunk: Chunk, num_tokens: int, plan: Plan) -> int:
+        """Give blocks for guesses behind a chunk, `num_tokens` at most; say for how many.
+
+        They come out of what the plan leaves over and go back by `take_back`: nobody waits, or
+        is preempted, for a guess.
+        """
+        table = chunk.sequence.block_table
+        num_blocks = len(table) + self._pool.num_free + self._cache.num_evictable
+        num_tokens = min(num_tokens, plan.budget, num_blocks * self._block_size - chunk.end)
+        missing = self._num_missing(chunk.sequence, chunk.end + num_tokens)
+        self._cache.evict(missing - self._pool.num_free)
+        table.extend(self._pool.allocate(missing))
+        plan.budget -= num_tokens
+        return num_tokens
+
+    def take_back(self, plan: Plan) -> None:
+        """Take the blocks back that only wrong guesses are in."""
+        for chunk in plan.chunks:
+            table = chunk.sequence.block_table
+            if chunk.draft:
+                num_used = self._num_blocks(chunk.sequence.num_computed_tokens)
+                self._pool.decref(table.view[num_used:])
+                table.cut(num_used)
 
     def fail(self, plan: Plan) -> None:
         """Forget a step whose forward pass failed. Its sequences must be released."""

@@ -92,7 +92,8 @@ class Usage:
     """Tokens and seconds of one request; `cached_tokens` of the prompt were not computed.
 
     `forced_tokens` of the output were not drawn: the grammar left no choice. A token that
-    only spells the end of the prompt anew is none of the output.
+    only spells the end of the prompt anew is none of the output. `drafted_tokens` were guessed
+    and went through the model, of which `accepted_tokens` were drawn then.
     """
 
     prompt_tokens: int = 0
@@ -102,6 +103,8 @@ class Usage:
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +195,10 @@ class Sequence:
     """One text on its way through the model.
 
     The scheduler owns `block_table`, `node` and `num_computed_tokens`; the engine appends to
-    `tokens` and `logprobs`, and ends the healing by `settle`, which may move `output_start` and
-    `num_computed_tokens` back by a token. Always 0 <= num_computed_tokens <= num_needed; K
-    and V of the first `num_computed_tokens` tokens stand in the blocks of the table.
+    `tokens` and `logprobs`, ends the healing by `settle`, which may move `output_start` and
+    `num_computed_tokens` back by a token, and counts guesses that came true (`Draw.next`).
+    Always 0 <= num_computed_tokens <= num_needed; K and V of the first `num_computed_tokens`
+    tokens stand in the blocks of the table.
     """
 
     request_id: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from plait.runtime.cache.node import Node
+from plait.runtime.plan import Chunk, Plan
 from plait.runtime.prepare import to_batch
-from plait.runtime.scheduler import Chunk, Plan
 from plait.runtime.sequence import Ints, Sequence
 
 BLOCK_SIZE = 16

@@ -10,7 +10,7 @@ import pytest
 
 from plait.runtime.engine import Engine
 from plait.runtime.errors import RequestError
-from plait.runtime.scheduler import Plan
+from plait.runtime.plan import Plan
 from plait.runtime.sequence import Output, SamplingParams, Sequence
 
 from .bench import GREEDY, Result, ask, collect

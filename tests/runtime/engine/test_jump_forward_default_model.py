@@ -60,7 +60,8 @@ def extract(
     model: Model, grammar: CompiledGrammar, **options: object
 ) -> tuple[Engine, list[Result]]:
     """Read some letters on a fresh engine, and give what it wrote of each."""
-    config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **options)  # type: ignore[arg-type]
+    settings: dict[str, object] = {"max_draft_tokens": 0, **options}
+    config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **settings)  # type: ignore[arg-type]
     runner: Runner
     if isinstance(model.runner, NativeRunner):
         runner = NativeRunner(model.runner._weights, model.runner._library, config)

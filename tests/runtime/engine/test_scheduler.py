@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from plait.runtime.cache.blocks import BlockPool
 from plait.runtime.cache.radix import RadixCache
 from plait.runtime.config import EngineConfig
-from plait.runtime.scheduler import MAX_SKIPS, Plan, Scheduler
+from plait.runtime.plan import Plan
+from plait.runtime.scheduler import MAX_SKIPS, Scheduler
 from plait.runtime.sequence import (
     Ints,
     Sequence,
@@ -167,3 +170,29 @@ def test_a_sequence_is_overtaken_a_bounded_number_of_times() -> None:
             overtakers += 1
             bench.scheduler.release(small)
     assert large.num_skips == overtakers == MAX_SKIPS
+
+
+def test_guesses_get_what_is_left_and_give_it_back() -> None:
+    bench = Bench(num_blocks=6, block_size=4, token_budget=20)
+    sequence = bench.wait("a", range(6))
+    bench.step()
+    plan = bench.scheduler.schedule()
+    (chunk,) = plan.chunks
+    assert bench.scheduler.lend(chunk, 99, plan) == 17, "the pool has 24 slots, and 7 are used"
+    assert (bench.pool.num_free, plan.budget) == (0, 2)
+    plan.chunks = [replace(chunk, draft=tuple(range(17)))]
+    bench.scheduler.commit(plan)
+    assert sequence.num_computed_tokens == 7
+    sequence.tokens.extend([*range(4)])
+    sequence.num_computed_tokens = 9
+    bench.scheduler.take_back(plan)
+    assert (len(sequence.block_table), bench.pool.num_free) == (3, 3)
+
+
+def test_guesses_stay_in_the_budget() -> None:
+    bench = Bench(token_budget=3)
+    bench.wait("a", range(3))
+    bench.step()
+    plan = bench.scheduler.schedule()
+    assert bench.scheduler.lend(plan.chunks[0], 99, plan) == 2
+    assert plan.budget == 0

@@ -70,6 +70,14 @@ class WhimRunner(ScriptedRunner):
         return rng.normal(0.0, 2.0, self.limits.logits_width).astype(np.float32)
 
 
+class HabitRunner(ScriptedRunner):
+    """Gives each token a weight that depends on the last one alone: it repeats itself."""
+
+    def _logits(self, context: Int32, output_start: int) -> npt.NDArray[np.float32]:
+        rng = np.random.default_rng(zlib.crc32(context[-1:].tobytes()))
+        return rng.normal(0.0, 3.0, self.limits.logits_width).astype(np.float32)
+
+
 TOKENIZER = WordTokenizer()
 WIDTH = TOKENIZER.vocab_size + 5
 COMPILER = GrammarCompiler(
@@ -86,8 +94,26 @@ def allowed(matcher: GrammarMatcher) -> list[int]:
 
 def whims(*, block_size: int = 16, num_blocks: int = 512, **options: object) -> Engine:
     """Give an engine on the model; `options` are the engine's settings."""
+    return _engine(WhimRunner, block_size, num_blocks, options)
+
+
+def habits(
+    *,
+    block_size: int = 16,
+    num_blocks: int = 512,
+    max_draft_tokens: int | None = 8,
+    **options: object,
+) -> Engine:
+    """Give an engine that drafts, on a model that repeats itself."""
+    options["max_draft_tokens"] = max_draft_tokens
+    return _engine(HabitRunner, block_size, num_blocks, options)
+
+
+def _engine(
+    runner: type[ScriptedRunner], block_size: int, num_blocks: int, options: dict[str, object]
+) -> Engine:
     limits = ModelLimits(
         max_context=2048, num_blocks=num_blocks, block_size=block_size, logits_width=WIDTH
     )
-    model = Model("whims", "whims-1", TOKENIZER, WhimRunner(lambda _: "", limits))
+    model = Model("whims", "whims-1", TOKENIZER, runner(lambda _: "", limits))
     return Engine(model, EngineConfig(**options))  # type: ignore[arg-type]

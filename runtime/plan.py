@@ -1,0 +1,43 @@
+"""What one step computes, and what it needs for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .cache.node import Node
+from .sequence import Int32, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Tokens `start` to `end` of a sequence, to be computed in this step.
+
+    The `draft` comes behind them: guesses of what follows the sequence's last token. Their K
+    and V count only once they turned out to be right.
+    """
+
+    sequence: Sequence
+    start: int
+    end: int
+    draft: tuple[int, ...] = ()
+
+    @property
+    def num_rows(self) -> int:
+        """Tokens that go through the model."""
+        return self.end - self.start + len(self.draft)
+
+
+@dataclass(slots=True)
+class Plan:
+    """One step. `copies` maps a slot to the slot whose K and V it gets.
+
+    `duplicates` are sequences that compute what the cache has already in these blocks.
+    """
+
+    budget: int
+    chunks: list[Chunk] = field(default_factory=list)
+    copies: dict[int, int] = field(default_factory=dict)
+    pins: list[Node] = field(default_factory=list)  # sources of copies, locked
+    duplicates: list[tuple[Sequence, Int32]] = field(default_factory=list)
+    preempted: list[Sequence] = field(default_factory=list)
+    stuck: Sequence | None = None  # fills the pool alone and cannot grow
