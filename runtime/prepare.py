@@ -6,28 +6,33 @@ from itertools import accumulate
 
 import numpy as np
 
+from .cache.node import Node
 from .scheduler import Chunk, Plan
-from .sequence import Batch, Int32, Int64, Path, Sequence
+from .sequence import Batch, Int32, Path, Sequence
 
 
 def to_batch(plan: Plan, block_size: int) -> Batch:
     """Give the arrays of one forward pass."""
     chunks = plan.chunks
-    positions = [np.arange(c.start, c.end, dtype=np.int32) for c in chunks]
     lengths = [c.end - c.start for c in chunks]
-    starts: Int32 = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    slots = [_slots(c, p, block_size) for c, p in zip(chunks, positions, strict=True)]
-    rows = [int(start) + row for c, start in zip(chunks, starts, strict=False) for row in wanted(c)]
+    starts = [0, *accumulate(lengths)]
+    owners = np.repeat(np.arange(len(chunks)), lengths)  # [T] number of each token's chunk
+    shifts = np.array([c.start - at for c, at in zip(chunks, starts, strict=False)], np.int32)
+    positions: Int32 = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
+    tables = _tables(chunks)
+    blocks = tables[owners, positions // block_size].astype(np.int64)
     return Batch(
         token_ids=np.concatenate([c.sequence.tokens.view[c.start : c.end] for c in chunks]),
-        positions=np.concatenate(positions),
-        slot_mapping=np.concatenate(slots),
-        cu_seqlens=starts,
+        positions=positions,
+        slot_mapping=blocks * block_size + positions % block_size,
+        cu_seqlens=np.array(starts, np.int32),
         seq_lens=np.array([c.end for c in chunks], np.int32),
-        block_tables=_tables(chunks),
+        block_tables=tables,
         copy_from=np.array(list(plan.copies.values()), np.int64),
         copy_to=np.array(list(plan.copies), np.int64),
-        logit_rows=np.array(rows, np.int64),
+        logit_rows=np.array(
+            [at + row for c, at in zip(chunks, starts, strict=False) for row in wanted(c)], np.int64
+        ),
         sequences=tuple(c.sequence for c in chunks),
         paths=tuple(_path(c.sequence) for c in chunks),
     )
@@ -42,19 +47,14 @@ def wanted(chunk: Chunk) -> range:
 
 def _path(sequence: Sequence) -> Path:
     """Give the nodes of the radix tree that hold a sequence's context."""
-    spans: list[tuple[int, int]] = []
+    nodes: list[Node] = []
     node = sequence.node
     while node is not None and node.parent is not None:
-        spans.append((id(node), len(node.tokens)))
+        nodes.append(node)
         node = node.parent
-    names, lengths = [name for name, _ in spans[::-1]], [length for _, length in spans[::-1]]
-    return tuple(zip(names, accumulate(lengths), strict=True))
-
-
-def _slots(chunk: Chunk, positions: Int32, block_size: int) -> Int64:
-    blocks = chunk.sequence.block_table.view[positions // block_size].astype(np.int64)
-    slots: Int64 = blocks * block_size + positions % block_size
-    return slots
+    nodes.reverse()
+    ends = accumulate(len(node.tokens) for node in nodes)
+    return tuple((id(node), end) for node, end in zip(nodes, ends, strict=True))
 
 
 def _tables(chunks: list[Chunk]) -> Int32:
