@@ -73,7 +73,10 @@ class Runner(Protocol):
         ...
 
     def run(self, batch: Batch) -> torch.Tensor:
-        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width]."""
+        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width].
+
+        The next pass may overwrite them.
+        """
         ...
 
 

@@ -20,6 +20,7 @@ from .layers import inverse_frequencies
 from .native_weights import NativeWeights
 from .runner import limits_of
 
+KEPT_ROWS = 64  # of logits: more are scored than drawn, and rarely
 Arrays: TypeAlias = dict[str, npt.NDArray[np.generic]]
 
 
@@ -50,6 +51,7 @@ class NativeRunner:
         self._layers = weights.layers()
         self._model = weights.struct(self._layers, is_exact=options.is_exact)
         self._cache_struct = self.cache.struct
+        self._logits = torch.empty(0, config.vocab_size)
         self._buffers = library.functions.plait_make_buffers()
         library.set_threads(options.num_threads or physical_cores())
 
@@ -64,8 +66,11 @@ class NativeRunner:
         self._buffers = None
 
     def run(self, batch: Batch) -> Tensor:
-        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width]."""
-        logits = torch.empty(len(batch.logit_rows), self._config.vocab_size)
+        """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width].
+
+        They may be overwritten by the next pass.
+        """
+        logits = self._room(len(batch.logit_rows))
         arrays = self._arrays(batch)
         struct = abi.Batch(
             num_tokens=len(batch.token_ids),
@@ -86,6 +91,14 @@ class NativeRunner:
             ctypes.cast(logits.data_ptr(), ctypes.POINTER(ctypes.c_float)),
         )
         return logits
+
+    def _room(self, num_rows: int) -> Tensor:
+        """Give memory for logits: that of the pass before if it will do, fresh pages are slow."""
+        if num_rows > KEPT_ROWS:
+            return torch.empty(num_rows, self._config.vocab_size)
+        if num_rows > len(self._logits):
+            self._logits = torch.empty(num_rows, self._config.vocab_size)
+        return self._logits[:num_rows]
 
     def _arrays(self, batch: Batch) -> Arrays:
         angles = batch.positions[:, None].astype(np.float32) * self._inv_freq

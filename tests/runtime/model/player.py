@@ -96,7 +96,7 @@ class Player:
         for seq, _, end in spans:
             seq.num_computed_tokens = end
         ends = np.cumsum([count for _, count in work])[:-1]
-        return list(self.runner.run(batch).tensor_split(torch.from_numpy(ends)))
+        return list(self.runner.run(batch).clone().tensor_split(torch.from_numpy(ends)))
 
     def chunked(self, tokens: list[int], chunk: int) -> Tensor:
         """Compute one sequence alone, in chunks; logits of all its tokens."""
