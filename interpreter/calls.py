@@ -17,7 +17,7 @@ Later: TypeAlias = Callable[[float, Callable[[], None]], object]
 
 # Texts of a stream go together if they come closer than this, in seconds: a screen shows no
 # more, and each message wakes four threads, on cores that compute the next token.
-PAUSE_S = 1 / 60
+PAUSE_S = 1 / 30
 
 
 class EngineLike(Protocol):
