@@ -68,7 +68,8 @@ class Bare:
 
     def step_ms(self, num_seqs: int, num_tokens: int) -> float:
         """Give the milliseconds of a bare step of `num_seqs` sequences."""
-        assert self._child.stdin is not None and self._child.stdout is not None
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
         print(num_seqs, num_tokens, file=self._child.stdin, flush=True)
         return float(self._child.stdout.readline())
 

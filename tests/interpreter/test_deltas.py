@@ -58,7 +58,8 @@ def test_an_end_waits_for_no_pause_and_takes_what_waits_along(bench: Bench) -> N
     [_, last] = bench.lists
     assert [type(event) for event in last] == [Delta, Delta, Done]
     assert last[:2] == [Delta(1, "x"), Delta(0, "bc")]
-    assert isinstance(last[2], Done) and last[2].text == "abc"
+    assert isinstance(last[2], Done)
+    assert last[2].text == "abc"
 
 
 def test_text_of_a_cancelled_node_is_told_no_more(bench: Bench) -> None:
