@@ -16,15 +16,19 @@ def to_batch(plan: Plan, block_size: int) -> Batch:
     chunks = plan.chunks
     lengths = [c.end - c.start for c in chunks]
     starts = [0, *accumulate(lengths)]
-    owners = np.repeat(np.arange(len(chunks)), lengths)  # [T] number of each token's chunk
-    shifts = np.array([c.start - at for c, at in zip(chunks, starts, strict=False)], np.int32)
-    positions: Int32 = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
+    owners = np.arange(len(chunks))
+    positions: Int32 = np.array([c.start for c in chunks], np.int32)
+    if starts[-1] > len(chunks):  # not all of them are decodes
+        owners = np.repeat(owners, lengths)  # [T] number of each token's chunk
+        positions = positions[owners] + np.arange(starts[-1], dtype=np.int32)
+        positions -= np.array(starts[:-1], np.int32)[owners]
     tables = _tables(chunks)
-    blocks = tables[owners, positions // block_size].astype(np.int64)
+    places = positions // block_size
+    blocks = tables[owners, places].astype(np.int64)
     return Batch(
         token_ids=np.concatenate([c.sequence.tokens.view[c.start : c.end] for c in chunks]),
         positions=positions,
-        slot_mapping=blocks * block_size + positions % block_size,
+        slot_mapping=(blocks - places) * block_size + positions,
         cu_seqlens=np.array(starts, np.int32),
         seq_lens=np.array([c.end for c in chunks], np.int32),
         block_tables=tables,
@@ -58,7 +62,8 @@ def _path(sequence: Sequence) -> Path:
 
 
 def _tables(chunks: list[Chunk]) -> Int32:
-    tables = np.zeros((len(chunks), max(len(c.sequence.block_table) for c in chunks)), np.int32)
-    for row, chunk in zip(tables, chunks, strict=True):
-        row[: len(chunk.sequence.block_table)] = chunk.sequence.block_table.view
+    views = [c.sequence.block_table.view for c in chunks]
+    tables = np.zeros((len(chunks), max(map(len, views))), np.int32)
+    for row, view in zip(tables, views, strict=True):
+        row[: len(view)] = view
     return tables
