@@ -20,8 +20,8 @@ def to_batch(plan: Plan, block_size: int) -> Batch:
     positions: Int32 = np.array([c.start for c in chunks], np.int32)
     if starts[-1] > len(chunks):  # not all of them are decodes
         owners = np.repeat(owners, lengths)  # [T] number of each token's chunk
-        positions = positions[owners] + np.arange(starts[-1], dtype=np.int32)
-        positions -= np.array(starts[:-1], np.int32)[owners]
+        shifts: Int32 = positions - np.array(starts[:-1], np.int32)
+        positions = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
     tables = _tables(chunks)
     places = positions // block_size
     blocks = tables[owners, places].astype(np.int64)
