@@ -122,8 +122,7 @@ def measure(num_seqs: int, backend: Backend, bare: Bare, num_rounds: int) -> lis
     rng = random.Random(num_seqs)
     num_tokens = NUM_TOKENS[num_seqs]
     turns: list[Turn] = []
-    for _ in range(2):
-        before_ms = bare.step_ms(num_seqs, num_tokens)
+    before_ms = bare.step_ms(num_seqs, num_tokens)
     for round_id in range(num_rounds + 1):
         prompts = [sentence(rng, NUM_WORDS) for _ in range(num_seqs)]
         runtime_ms = stream_ms(backend, write, prompts, num_tokens)
