@@ -67,9 +67,19 @@ class Plait:
 
     def step(self, tokens: Sequence[int]) -> None:
         """Compute one more token of each sequence."""
+        self.runner.run(self._decode(tokens))
+
+    def decodes(self, texts: Sequence[Sequence[int]], num_steps: int) -> list[Batch]:
+        """Compute the texts; give the batches of the next steps, to be run in order."""
+        assert num_steps <= 256, "no more room was made"
+        self.fill(texts)
+        return [self._decode([100 + i for i in range(len(texts))]) for _ in range(num_steps)]
+
+    def _decode(self, tokens: Sequence[int]) -> Batch:
         ids = list(range(len(tokens)))
-        self.runner.run(self._batch(ids, [[token] for token in tokens], self._lengths))
+        batch = self._batch(ids, [[token] for token in tokens], self._lengths)
         self._lengths = [length + 1 for length in self._lengths]
+        return batch
 
     def _batch(self, ids: list[int], news: list[list[int]], starts: list[int]) -> Batch:
         counts = [len(new) for new in news]

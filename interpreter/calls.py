@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from ..runtime.model.interface import Model
 
 Post: TypeAlias = Callable[[Callable[[], None]], None]
+Later: TypeAlias = Callable[[float, Callable[[], None]], object]
+
+# Texts of a stream go together if they come closer than this, in seconds: a screen shows no
+# more, and each message wakes four threads, on cores that compute the next token.
+PAUSE_S = 1 / 30
 
 
 class EngineLike(Protocol):
@@ -35,7 +40,7 @@ class EngineLike(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One request while it runs. `texts` is the engine thread's until the last output."""
+    """One request while it runs. The engine's thread adds to `texts`, the executor's takes."""
 
     request_id: str
     node: int
@@ -43,28 +48,40 @@ class Call:
     receive: Callable[[Sequence[Arrival]], None]
     is_live: bool = True
     texts: list[str] = field(default_factory=list)
+    num_taken: int = 0  # of the texts
+    is_waiting: bool = False  # in the inbox: what comes now is taken with what is there
+
+    def take_text(self) -> str:
+        """Give the text that came since the last time."""
+        num_texts = len(self.texts)
+        new = "".join(self.texts[self.num_taken : num_texts])
+        self.num_taken = num_texts
+        return new
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An output of a call that is still wanted."""
+    """New text of a call, or its last output."""
 
     call: Call
-    output: Output
+    last: Output | None
 
 
 class Calls:
     """All running calls of an executor.
 
     Outputs wait in an inbox until the executor's thread drains it, all that came since
-    in one go: what the engine gave in one step reaches a run as one list.
+    in one go: what the engine gave in one step reaches a run as one list. With `later` text
+    alone waits for up to PAUSE_S after the text before it; an end never waits.
     """
 
-    def __init__(self, engine: EngineLike, post: Post) -> None:
+    def __init__(self, engine: EngineLike, post: Post, later: Later | None = None) -> None:
         self._engine = engine
         self._post = post
+        self._later = later
         self._inbox: deque[Arrival] = deque()
         self._is_posted = False
+        self._is_pausing = False
 
     def start(self, call: Call, request: Request | ScoreRequest) -> None:
         """Submit the request of `call`; outputs come to `call.receive`, on the post's thread."""
@@ -77,13 +94,17 @@ class Calls:
             self._engine.abort(call.request_id)
 
     def _arrive(self, call: Call, output: Output) -> None:
+        """Note an output, on the engine's thread."""
         call.texts.append(output.text)
-        if not call.is_live or (output.finish_reason is None and not call.is_streaming):
+        is_last = output.finish_reason is not None
+        if not call.is_live or not (is_last or call.is_streaming):
             return
-        self._inbox.append(Arrival(call, output))
-        # Racing with a drain is harmless: it lowers the flag before it empties the inbox,
-        # so an output is either seen by that drain or posts another one.
-        if not self._is_posted:
+        # Racing with a drain is harmless, here and below: it lowers a flag before it looks at
+        # what the flag is about, so an output is either seen by it or posts another one.
+        if is_last or not call.is_waiting:
+            call.is_waiting = True
+            self._inbox.append(Arrival(call, output if is_last else None))
+        if not self._is_posted and (is_last or not self._is_pausing):
             self._is_posted = True
             self._post(self._drain)
 
@@ -92,6 +113,15 @@ class Calls:
         by_receiver: dict[Callable[[Sequence[Arrival]], None], list[Arrival]] = {}
         while self._inbox:
             arrival = self._inbox.popleft()
+            arrival.call.is_waiting = False
             by_receiver.setdefault(arrival.call.receive, []).append(arrival)
         for receive, arrivals in by_receiver.items():
             receive(arrivals)
+        if by_receiver and self._later is not None and not self._is_pausing:
+            self._is_pausing = True
+            self._later(PAUSE_S, self._resume)
+
+    def _resume(self) -> None:
+        self._is_pausing = False
+        if self._inbox:
+            self._drain()

@@ -18,7 +18,7 @@ from .outbox import Outbox
 from .reader import Reader
 from .waiters import Abandoned, Waiter, Waiters, wake
 
-Sink: TypeAlias = Callable[[NodeEvent], None]
+Sink: TypeAlias = Callable[[Sequence[NodeEvent]], None]
 
 
 class LiveDriver:
@@ -255,9 +255,8 @@ class LiveDriver:
                 if isinstance(event, Done | Failed):
                     self._outcomes.setdefault(event.node, event)
                     woken += self._waiters.settle(event)
-        if self._sink is not None:
-            for event in events:
-                self._sink(event)
+        if self._sink is not None and events:
+            self._sink(events)
         wake(woken)
         if any(isinstance(e, Done | Failed) and self._has_captures(e.node) for e in events):
             self._leave_release()

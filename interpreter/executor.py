@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .backend import Capabilities, Listener, SessionConfig
 from .branch import TextCodec
-from .calls import Calls, EngineLike, Post
+from .calls import Calls, EngineLike, Later, Post
 from .chat import ChatTemplate
 from .session import ExecutorSession
 
@@ -16,9 +16,13 @@ __all__ = ["EngineLike", "Executor", "ExecutorSession"]
 
 
 class Executor:
-    """Executes the nodes of any number of runs on one engine."""
+    """Executes the nodes of any number of runs on one engine.
 
-    def __init__(self, engine: EngineLike, post: Post) -> None:
+    `later` runs a callback some seconds later on the thread that `post` posts to; without it
+    each text of a stream is told at once, see calls.py.
+    """
+
+    def __init__(self, engine: EngineLike, post: Post, later: Later | None = None) -> None:
         model, tokenizer = engine.model, engine.model.tokenizer
         names = {token_id: text for text, token_id in tokenizer.control_tokens.items()}
         eos_token_id = min(tokenizer.eos_token_ids, default=None)
@@ -27,7 +31,7 @@ class Executor:
             max_context=model.runner.limits.max_context,
             has_chat_template=tokenizer.chat_template is not None,
         )
-        self._calls = Calls(engine, post)
+        self._calls = Calls(engine, post, later)
         self._codec = TextCodec(tokenizer)
         self._chat = ChatTemplate(
             tokenizer.chat_template,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
@@ -18,9 +18,9 @@ from ..lang.state import State
 from ..lang.tape import Tape
 from ..lang.where import place
 from . import tasks
-from .backend import Backend, NodeEvent, SessionConfig
+from .backend import Backend, SessionConfig
 from .defaults import checked_backend, default_backend, is_default_ready
-from .driver import LiveDriver
+from .driver import LiveDriver, Sink
 from .result import Result
 from .seeds import fresh_seed, row_seed
 from .waiters import Abandoned
@@ -86,7 +86,7 @@ class Run:
         call: Call,
         *,
         is_streaming: bool = False,
-        sink: Callable[[NodeEvent], None] | None = None,
+        sink: Sink | None = None,
     ) -> None:
         options = call.options.with_seed()
         assert options.seed is not None

@@ -11,7 +11,7 @@ from ..runtime.errors import RequestError
 from ..runtime.metrics import EngineStats
 from ..runtime.serve.api import Send, ServiceStats
 from .backend import Done, Failed, Listener, NodeEvent
-from .calls import EngineLike, Post
+from .calls import EngineLike, Later, Post
 from .executor import Executor, ExecutorSession
 from .wire import decode_config, decode_ids, decode_nodes, encode_capabilities, encode_events
 
@@ -27,12 +27,12 @@ class ServedEngine(EngineLike, Protocol):
 class GraphService:
     """What a worker serves: one executor on one engine. All calls on the worker's loop.
 
-    `post` brings the engine's outputs to that loop.
+    `post` brings the engine's outputs to that loop, where `later` runs callbacks.
     """
 
-    def __init__(self, engine: ServedEngine, post: Post) -> None:
+    def __init__(self, engine: ServedEngine, post: Post, later: Later | None = None) -> None:
         self._engine = engine
-        self._executor = Executor(engine, post)
+        self._executor = Executor(engine, post, later)
         self._ids = itertools.count()
         self._description = encode_capabilities(self._executor.capabilities)
 

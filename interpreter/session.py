@@ -177,14 +177,14 @@ class ExecutorSession:
     def _receive(self, arrivals: Sequence[Arrival]) -> None:
         for arrival in arrivals:
             if arrival.call.is_live:
-                self._take(self._states[arrival.call.node], arrival.call, arrival.output)
+                self._take(self._states[arrival.call.node], arrival.call, arrival.last)
         if not self._is_closed:
             self._advance()
 
-    def _take(self, state: NodeState, call: Call, output: Output) -> None:
-        if call.is_streaming and output.text:
-            self._events.append(Delta(state.node.id, output.text))
-        if output.finish_reason is None:
+    def _take(self, state: NodeState, call: Call, output: Output | None) -> None:
+        if call.is_streaming and (text := call.take_text()):
+            self._events.append(Delta(state.node.id, text))
+        if output is None:
             return
         call.is_live = False
         state.call = None

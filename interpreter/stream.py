@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import queue
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What follows the last event: the run's result, or what no run may keep (KeyboardInterrupt).
 _Last: TypeAlias = Result | BaseException
-_Item: TypeAlias = NodeEvent | _Last
+_Item: TypeAlias = Sequence[NodeEvent] | _Last  # one wake for all that came together
 _CLOSE_WAIT_S = 1.0
 
 
@@ -38,6 +38,13 @@ def _translate(run: Run, event: NodeEvent) -> Event | None:
             except (Truncated, Invalid) as fault:
                 error = fault
     return event_of(run.tape.node(event.node), event, error, parsed)
+
+
+def _translated(run: Run, events: Sequence[NodeEvent]) -> Iterator[Event]:
+    for event in events:
+        found = _translate(run, event)
+        if found is not None:
+            yield found
 
 
 class _Ending:
@@ -123,10 +130,8 @@ class Stream:
         )
         self._thread.start()
         try:
-            while isinstance(item := self._queue.get(), NodeEvent):
-                event = _translate(self._run, item)
-                if event is not None:
-                    yield event
+            while not isinstance(item := self._queue.get(), _Last):
+                yield from _translated(self._run, item)
             self._ending.settle(item)
         finally:
             self.close()
@@ -198,9 +203,8 @@ class AsyncStream:
         self._queue = asyncio.Queue()
         self._task = self._loop.create_task(self._work())
         try:
-            while isinstance(item := await self._queue.get(), NodeEvent):
-                event = _translate(self._run, item)
-                if event is not None:
+            while not isinstance(item := await self._queue.get(), _Last):
+                for event in _translated(self._run, item):
                     yield event
             self._ending.settle(item)
         finally:

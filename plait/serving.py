@@ -79,7 +79,7 @@ async def _serve(listener: Listener, model: Model, config: EngineConfig) -> None
     folder = default_home() / FOLDER
     engine = EngineThread(model, config, on_death=on_death, grammar_folder=folder)
     try:
-        worker = Worker(listener, GraphService(engine, post))
+        worker = Worker(listener, GraphService(engine, post, loop.call_later))
         lifetime.stop_by(worker.stop)
         print(f"plait serves {model.name} at {listener.endpoint}", flush=True)
         await worker.run()

@@ -6,28 +6,37 @@ from itertools import accumulate
 
 import numpy as np
 
+from .cache.node import Node
 from .plan import Chunk, Plan
-from .sequence import Batch, Int32, Int64, Path, Sequence
+from .sequence import Batch, Int32, Path, Sequence
 
 
 def to_batch(plan: Plan, block_size: int) -> Batch:
     """Give the arrays of one forward pass."""
     chunks = plan.chunks
     lengths = [c.num_rows for c in chunks]
-    positions = [np.arange(c.start, c.start + c.num_rows, dtype=np.int32) for c in chunks]
-    starts: Int32 = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    slots = [_slots(c, p, block_size) for c, p in zip(chunks, positions, strict=True)]
-    rows = [int(start) + row for c, start in zip(chunks, starts, strict=False) for row in wanted(c)]
+    starts = [0, *accumulate(lengths)]
+    owners = np.arange(len(chunks))
+    positions: Int32 = np.array([c.start for c in chunks], np.int32)
+    if starts[-1] > len(chunks):  # not all of them are decodes
+        owners = np.repeat(owners, lengths)  # [T] number of each token's chunk
+        shifts: Int32 = positions - np.array(starts[:-1], np.int32)
+        positions = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
+    tables = _tables(chunks)
+    places = positions // block_size
+    blocks = tables[owners, places].astype(np.int64)
     return Batch(
         token_ids=np.concatenate([part for c in chunks for part in _tokens(c)]),
-        positions=np.concatenate(positions),
-        slot_mapping=np.concatenate(slots),
-        cu_seqlens=starts,
+        positions=positions,
+        slot_mapping=(blocks - places) * block_size + positions,
+        cu_seqlens=np.array(starts, np.int32),
         seq_lens=np.array([c.start + c.num_rows for c in chunks], np.int32),
-        block_tables=_tables(chunks),
+        block_tables=tables,
         copy_from=np.array(list(plan.copies.values()), np.int64),
         copy_to=np.array(list(plan.copies), np.int64),
-        logit_rows=np.array(rows, np.int64),
+        logit_rows=np.array(
+            [at + row for c, at in zip(chunks, starts, strict=False) for row in wanted(c)], np.int64
+        ),
         sequences=tuple(c.sequence for c in chunks),
         paths=tuple(_path(c.sequence) for c in chunks),
     )
@@ -47,23 +56,19 @@ def _tokens(chunk: Chunk) -> list[Int32]:
 
 def _path(sequence: Sequence) -> Path:
     """Give the nodes of the radix tree that hold a sequence's context."""
-    spans: list[tuple[int, int]] = []
+    nodes: list[Node] = []
     node = sequence.node
     while node is not None and node.parent is not None:
-        spans.append((id(node), len(node.tokens)))
+        nodes.append(node)
         node = node.parent
-    names, lengths = [name for name, _ in spans[::-1]], [length for _, length in spans[::-1]]
-    return tuple(zip(names, accumulate(lengths), strict=True))
-
-
-def _slots(chunk: Chunk, positions: Int32, block_size: int) -> Int64:
-    blocks = chunk.sequence.block_table.view[positions // block_size].astype(np.int64)
-    slots: Int64 = blocks * block_size + positions % block_size
-    return slots
+    nodes.reverse()
+    ends = accumulate(len(node.tokens) for node in nodes)
+    return tuple((id(node), end) for node, end in zip(nodes, ends, strict=True))
 
 
 def _tables(chunks: list[Chunk]) -> Int32:
-    tables = np.zeros((len(chunks), max(len(c.sequence.block_table) for c in chunks)), np.int32)
-    for row, chunk in zip(tables, chunks, strict=True):
-        row[: len(chunk.sequence.block_table)] = chunk.sequence.block_table.view
+    views = [c.sequence.block_table.view for c in chunks]
+    tables = np.zeros((len(chunks), max(map(len, views))), np.int32)
+    for row, view in zip(tables, views, strict=True):
+        row[: len(view)] = view
     return tables

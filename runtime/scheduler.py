@@ -250,6 +250,8 @@ class Scheduler:
         if end > sequence.num_published_tokens:
             inserted = self._insert(sequence, end, is_written=False)
             self._hold(sequence, inserted.node)
+            if inserted.node.parent is not None:  # a long decode makes no long path of nodes
+                self._cache.compact(inserted.node.parent)
             sequence.num_published_tokens = end
             if (inserted.blocks != sequence.block_table.view[: len(inserted.blocks)]).any():
                 plan.duplicates.append((sequence, inserted.blocks))

@@ -142,6 +142,7 @@ class TextStream:
     def __init__(self, token_bytes: Sequence[bytes | None], stops: Sequence[str] = ()) -> None:
         self._detokenizer = Detokenizer(token_bytes)
         self._matcher = StopMatcher(stops)
+        self._has_stops = bool(stops)
         self._match: StopMatch | None = None
         self._num_tokens = 0
         self._num_chars = 0
@@ -191,9 +192,13 @@ class TextStream:
         if self.is_stopped:
             return ""
         shown = self._read(self._detokenizer.finish())
-        return shown if self.is_stopped else shown + self._show(self._num_chars)
+        if self.is_stopped or not self._has_stops:
+            return shown
+        return shown + self._show(self._num_chars)
 
     def _read(self, text: str) -> str:
+        if not self._has_stops:  # nothing is ever cut or held back
+            return text
         self._recent += text
         self._num_chars += len(text)
         detokenizer = self._detokenizer

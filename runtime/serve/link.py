@@ -191,8 +191,9 @@ class Link:
             until_s = next_ping_s
             if self._epoch is not None:
                 until_s = min(until_s, self._last_heard_s + SILENCE_S)
-            poller.poll(max(0, int((until_s - time.monotonic()) * 1000) + 1))
-            self._waker.clear()
+            ready = dict(poller.poll(max(0, int((until_s - time.monotonic()) * 1000) + 1)))
+            if self._waker.fileno() in ready:
+                self._waker.clear()
             while self._calls:
                 self._calls.popleft()()
             self._drain()

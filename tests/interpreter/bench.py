@@ -39,13 +39,24 @@ class ByHandEngine:
 
 
 class Bench:
-    """An executor, its posted callbacks, and one open session."""
+    """An executor, its posted callbacks, and one open session.
 
-    def __init__(self, *, template: str | None = CHATML, is_streaming: bool = False) -> None:
+    With `is_pausing` the callbacks that are to come later are kept, and the test runs them.
+    """
+
+    def __init__(
+        self,
+        *,
+        template: str | None = CHATML,
+        is_streaming: bool = False,
+        is_pausing: bool = False,
+    ) -> None:
         self.engine = ByHandEngine(scripted_model(lambda text: "", num_blocks=4, template=template))
         self.posted: list[Callable[[], None]] = []
         self.lists: list[list[NodeEvent]] = []
-        self.executor = Executor(self.engine, self.posted.append)
+        self.delayed: list[Callable[[], None]] = []
+        later = (lambda _, call: self.delayed.append(call)) if is_pausing else None
+        self.executor = Executor(self.engine, self.posted.append, later)
         config = SessionConfig("run", seed=7, is_streaming=is_streaming)
         self.session = self.executor.open(config, self.listen)
 
@@ -61,6 +72,9 @@ class Bench:
         assert len(ends) == len({event.node for event in ends}), "two terminal events"
         return {event.node: event for event in ends}
 
+    def tell(self, node: int, text: str) -> None:
+        self.engine.sinks[f"run:{node}"](Output(f"run:{node}", text=text))
+
     def answer(self, node: int, text: str, **changes: object) -> None:
         output = Output(
             f"run:{node}", text=text, finish_reason="stop", token_ids=tuple(text.encode())
@@ -75,6 +89,9 @@ class Bench:
     def run(self) -> None:
         while self.posted:
             self.posted.pop(0)()
+
+    def pass_pause(self) -> None:
+        self.delayed.pop(0)()
 
 
 def chain(*ops: Op, first: int = 0, branch: str = "") -> list[Node]:

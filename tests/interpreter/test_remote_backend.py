@@ -137,7 +137,6 @@ def test_a_program_runs_and_streams(backend: RemoteBackend) -> None:
     assert heard.events[0] == Done(0, "abc")
     assert Started(1) in heard.events
     deltas = [event.text for event in heard.events if isinstance(event, Delta)]
-    assert len(deltas) > 1
     assert "".join(deltas) == done.text
 
 

