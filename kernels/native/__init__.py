@@ -8,10 +8,11 @@ from __future__ import annotations
 from .cache import TiledCache
 from .groups import Groups, Reader, plan_groups
 from .library import Library, load_library, why_absent
-from .packed import FORMATS, Packed, pack
+from .packed import FORMATS, Arena, Packed, pack
 
 __all__ = [
     "FORMATS",
+    "Arena",
     "Groups",
     "Library",
     "Packed",

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...kernels.native import FORMATS, Library, Packed, abi, pack
+from ...kernels.native import FORMATS, Arena, Library, Packed, abi, pack
 from ...kernels.native.packed import Floats
 from ..load.blocks import Blocks
 from .config import ModelConfig
@@ -103,11 +103,13 @@ def read_native(config: ModelConfig, source: BlockSource, library: Library) -> N
     account(shapes, source.names(), config.is_tied)
     vectors = {n: _vector(source, n, shape) for n, shape in shapes.items() if len(shape) == 1}
 
+    arena = Arena()
+
     def packed(name: str) -> Packed:
         bias = vectors.get(f"{name.removesuffix('.weight')}.bias")
         blocks = source.blocks(name, FORMATS)
         check_shape(name, blocks.shape, shapes[name])
-        return pack(library, blocks.kind, blocks.raw, blocks.shape[1], bias)
+        return pack(library, blocks.kind, blocks.raw, blocks.shape[1], bias, arena)
 
     names = [name for name, shape in shapes.items() if len(shape) == 2]
     with ThreadPoolExecutor(physical_cores()) as pool:
