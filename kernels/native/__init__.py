@@ -8,7 +8,7 @@ from __future__ import annotations
 from .cache import TiledCache
 from .groups import Groups, Reader, plan_groups
 from .library import Library, load_library, why_absent
-from .packed import FORMATS, Arena, Packed, pack
+from .packed import FORMATS, Arena, Packed, aligned, pack
 
 __all__ = [
     "FORMATS",
@@ -18,6 +18,7 @@ __all__ = [
     "Packed",
     "Reader",
     "TiledCache",
+    "aligned",
     "load_library",
     "pack",
     "plan_groups",

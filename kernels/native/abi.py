@@ -7,7 +7,7 @@ from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_ui
 VERSION = 2  # kVersion; a library of another version is not used
 BLOCK = 32  # numbers that share a scale
 TILE = 16  # output rows of a weight, or tokens of a cache, that lie side by side
-CHUNK = 64  # tokens that attention looks at together
+CHUNK = 128  # tokens that attention looks at together
 MAX_HEAD_DIM = 512
 
 KIND_Q4, KIND_Q8, KIND_BF16, KIND_F32 = range(4)

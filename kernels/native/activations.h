@@ -63,8 +63,8 @@ class Room {
     }
 
   private:
-    std::vector<float> values_;
-    std::vector<RowBlocks> blocks_;
+    Array<float> values_;
+    Array<RowBlocks> blocks_;
 };
 
 }  // namespace PLAIT_ISA

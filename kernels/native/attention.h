@@ -1,6 +1,6 @@
-// Attention over tiles of the cache, with a running softmax over chunks of 64 tokens.
+// Attention over tiles of the cache, with a running softmax over chunks of 128 tokens.
 //
-// Chunks begin at multiples of 64 of a text's positions, whoever shares them: so a row's result
+// Chunks begin at multiples of 128 of a text's positions, whoever shares them: so a row's result
 // is the same alone, in a batch, and behind a shared prefix.
 // After: FlashAttention's running softmax; cascade attention over shared prefixes.
 #pragma once
@@ -14,7 +14,7 @@ namespace plait {
 namespace PLAIT_ISA {
 
 #if defined(__AVX512F__)
-constexpr int kScoreQueries = 24, kValueQueries = 12, kTilesAtOnce = 4;  // what 32 registers hold
+constexpr int kScoreQueries = 6, kValueQueries = 12, kTilesAtOnce = 4;  // what 32 registers hold
 #else
 constexpr int kScoreQueries = 4, kValueQueries = 1, kTilesAtOnce = 1;
 #endif
@@ -24,9 +24,9 @@ constexpr I16x kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // One thread's room, for up to `queries` pairs of a row and a head.
 struct AttentionRoom {
-    std::vector<float> q, out, scores, largest, total, before, fades;
-    std::vector<uint32_t> q_pairs, p_pairs;
-    std::vector<uint8_t> tiles;  // [2][4 tiles], for tokens that do not lie side by side
+    Array<float> q, out, scores, largest, total, before, fades;
+    Array<uint32_t> q_pairs, p_pairs;
+    Array<uint8_t> tiles;  // K, V of a chunk, for tokens that do not lie side by side
 
     void resize(int queries, int dim) {
         if (int(largest.size()) >= queries + 15 && q.size() >= size_t(queries) * dim) return;
@@ -35,7 +35,7 @@ struct AttentionRoom {
         scores.resize(size_t(queries) * kChunk);
         p_pairs.resize(size_t(queries) * kChunk / 2);
         for (auto* each : {&largest, &total, &before, &fades}) each->resize(queries + 15);  // whole vectors are read
-        tiles.resize(size_t(8) * kTile * dim * 4);
+        tiles.resize(size_t(2 * kChunk / kTile) * kTile * dim * 4);
     }
 };
 
@@ -143,7 +143,7 @@ class Attention {
                 continue;
             }
             uint8_t* to_k = &room.tiles[i * tile_bytes_];
-            uint8_t* to_v = &room.tiles[(4 + i) * tile_bytes_];
+            uint8_t* to_v = &room.tiles[(kChunk / kTile + i) * tile_bytes_];
             std::memset(to_v, 0, tile_bytes_);
             float a[kMaxHeadDim], b[kMaxHeadDim];
             for (int j = 0; j < left; ++j) {
@@ -163,7 +163,7 @@ class Attention {
         }
     }
 
-    static INLINE Numbers<Tiles> numbers(const std::vector<float>& plain, const std::vector<uint32_t>& pairs, int64_t at) {
+    static INLINE Numbers<Tiles> numbers(const Array<float>& plain, const Array<uint32_t>& pairs, int64_t at) {
         return {plain.data() + at, pairs.data() + at / 2};
     }
 
@@ -193,8 +193,7 @@ class Attention {
 
     void score(int query, int end, int count, const Chunk& chunk, AttentionRoom& room) const {
         const int tiles = (count + kTile - 1) / kTile;
-        for (; query + kScoreQueries <= end; query += kScoreQueries) score_rows<kScoreQueries, 1>(query, tiles, chunk, room);
-        for (; query + kScoreQueries / 2 <= end; query += kScoreQueries / 2) score_rows<kScoreQueries / 2, 1>(query, tiles, chunk, room);
+        for (; query + kScoreQueries <= end; query += kScoreQueries) score_rows<kScoreQueries, kTilesAtOnce>(query, tiles, chunk, room);
         for (; query + 3 <= end; query += 3) score_rows<3, kTilesAtOnce>(query, tiles, chunk, room);
         for (; query < end; ++query) score_rows<1, kTilesAtOnce>(query, tiles, chunk, room);
     }

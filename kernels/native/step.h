@@ -40,7 +40,7 @@ class Counters {
 };
 
 struct Buffers {
-    std::vector<float> x, qkv;
+    Array<float> x, qkv;
     Room normed, attended, inner, wanted;
     std::vector<AttentionRoom> attention;
 };

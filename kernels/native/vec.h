@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -39,6 +41,23 @@ template <class T>
 INLINE void store(void* p, T v) {
     std::memcpy(p, &v, sizeof v);
 }
+
+// Memory whose vectors begin at a cache line: where they lie across two, each access is two.
+template <class T>
+struct CacheLines {
+    typedef T value_type;
+
+    CacheLines() = default;
+    template <class U>
+    CacheLines(const CacheLines<U>&) {}
+
+    T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+    void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+    friend bool operator==(const CacheLines&, const CacheLines&) { return true; }
+    friend bool operator!=(const CacheLines&, const CacheLines&) { return false; }
+};
+template <class T>
+using Array = std::vector<T, CacheLines<T>>;
 
 INLINE void prefetch(const void* p) { __builtin_prefetch(p,0,2); }
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.native import Groups, Library, Reader, TiledCache, abi, plan_groups
+from ...kernels.native import Groups, Library, Reader, TiledCache, abi, aligned, plan_groups
 from ..config import EngineConfig
 from ..errors import ModelLoadError
 from ..sequence import Batch
@@ -51,7 +51,7 @@ class NativeRunner:
         self._layers = weights.layers()
         self._model = weights.struct(self._layers, is_exact=options.is_exact)
         self._cache_struct = self.cache.struct
-        self._logits: Floats = np.empty((0, config.vocab_size), np.float32)
+        self._logits = self._new_room(0)
         self._buffers = library.functions.plait_make_buffers()
         library.set_threads(options.num_threads or physical_cores())
 
@@ -95,10 +95,14 @@ class NativeRunner:
     def _logits_room(self, num_rows: int) -> Floats:
         """Give room for logits: new memory costs a page fault for each 1,024 numbers."""
         if num_rows > MOST_KEPT_ROWS:  # a prefill that is scored
-            return np.empty((num_rows, self._config.vocab_size), np.float32)
+            return self._new_room(num_rows)
         if num_rows > len(self._logits):
-            self._logits = np.empty((num_rows, self._config.vocab_size), np.float32)
+            self._logits = self._new_room(num_rows)
         return self._logits[:num_rows]
+
+    def _new_room(self, num_rows: int) -> Floats:
+        width = self._config.vocab_size
+        return aligned(4 * num_rows * width).view(np.float32).reshape(num_rows, width)
 
     def _arrays(self, batch: Batch) -> Arrays:
         angles = batch.positions[:, None].astype(np.float32) * self._inv_freq

@@ -66,19 +66,20 @@ def test_rows_that_share_a_prefix_read_it_together() -> None:
 
 
 def test_sharing_goes_down_the_tree() -> None:
-    trunk, left, right = (1, 128), (2, 256), (3, 192)
+    trunk, left, right = (1, CHUNK), (2, 3 * CHUNK), (3, 2 * CHUNK)
     paths = [(trunk, left), (trunk, right), (trunk, left), (trunk, right)]
-    readers = [Reader(i, i + 1, 300, path) for i, path in enumerate(paths)]
+    readers = [Reader(i, i + 1, 4 * CHUNK, path) for i, path in enumerate(paths)]
     parts = parts_of(plan_groups(readers, 3))
-    assert (sorted(parts[0][0]), *parts[0][2:]) == ([0, 1, 2, 3], 0, 128)
-    assert next(part for part in parts if part[2:] == (128, 256))[0] == [0, 2]
-    assert next(part for part in parts if part[2:] == (128, 192))[0] == [1, 3]
+    assert (sorted(parts[0][0]), *parts[0][2:]) == ([0, 1, 2, 3], 0, CHUNK)
+    assert next(part for part in parts if part[2:] == (CHUNK, 3 * CHUNK))[0] == [0, 2]
+    assert next(part for part in parts if part[2:] == (CHUNK, 2 * CHUNK))[0] == [1, 3]
 
 
 def test_a_shared_part_ends_with_a_whole_chunk() -> None:
-    readers = [Reader(i, i + 1, 200, ((1, 100),)) for i in range(2)]
+    shared = ((1, CHUNK + CHUNK // 2),)
+    readers = [Reader(i, i + 1, 3 * CHUNK, shared) for i in range(2)]
     assert [part[2:] for part in parts_of(plan_groups(readers, 3))] == [
-        (0, 64),
-        (64, 200),
-        (64, 200),
+        (0, CHUNK),
+        (CHUNK, 3 * CHUNK),
+        (CHUNK, 3 * CHUNK),
     ]
