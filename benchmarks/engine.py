@@ -153,7 +153,7 @@ def _report(table: list[Row], floors: list[float], *, is_checked: bool) -> int:
     if share < FLOOR_SHARE:
         missed.append(f"decode 1 at {share:.0%} of its floor")
     print(
-        f"engine: decode 1 at {share:.0%} of the floor of {statistics.median(floors):.0f} tokens/s; "
+        f"engine: decode 1 at {share:.0%} of its floor, {statistics.median(floors):.0f} tokens/s; "
         f"{'missed: ' + ', '.join(missed) if missed else 'all goals met'}"
     )
     return int(is_checked and bool(missed))

@@ -31,6 +31,7 @@ from benchmarks.workloads import sentence
 from plait import Function, State, function, gen
 from plait.interpreter.backend import Backend
 from plait.interpreter.backends.embedded import EmbeddedBackend
+from plait.runtime.config import EngineConfig
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
 from plait.runtime.model.host import physical_cores
 from plait.runtime.sequence import Batch
@@ -38,6 +39,7 @@ from plait.runtime.sequence import Batch
 ROOT = Path(__file__).resolve().parents[1]
 GOALS = {1: 0.08, 16: 0.05}
 NUM_TOKENS = {1: 256, 16: 64}  # of each sequence in one turn
+PLAIN = EngineConfig(max_draft_tokens=0)  # one token a step
 CONTEXT = 128  # tokens of a prompt
 NUM_WORDS = 127  # one token each, and the full stop
 
@@ -145,7 +147,7 @@ def main() -> int:
     print("sequences  bare ms  runtime ms    more (goal)")
     shown: list[str] = []
     is_met = True
-    with closing(EmbeddedBackend(DEFAULT_MODEL)) as backend, bare_process() as bare:
+    with closing(EmbeddedBackend(DEFAULT_MODEL, config=PLAIN)) as backend, bare_process() as bare:
         for size, goal in GOALS.items():
             turns = measure(size, backend, bare, args.rounds)
             bare_ms = statistics.median(turn.bare_ms for turn in turns)

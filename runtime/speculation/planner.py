@@ -19,7 +19,7 @@ from .lookup import alike_tokens
 
 # What a pass over so many rows costs, in passes over one row; in between it grows evenly. For
 # the CPU's own kernels, over 400 tokens of context, with what drawing its rows takes.
-PASS_COSTS = {1: 1.0, 2: 1.12, 3: 1.25, 4: 1.35, 5: 2.25, 8: 2.75, 16: 4.0, 512: 85.0}
+PASS_COSTS = {1: 1.0, 2: 1.08, 4: 1.38, 5: 1.62, 8: 2.0, 16: 3.3, 32: 6.3, 512: 80.0}
 DEFAULT_DRAFT = 15  # tokens, where it was measured to pay
 MAX_OUTPUTS = 8  # in a step with drafts: with more, rows cost as much as passes
 MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without it
