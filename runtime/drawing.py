@@ -88,8 +88,10 @@ def shares(plan: Plan, jobs: Mapping[str, Job]) -> tuple[list[Draw], list[Score]
 def _first_draw(chunk: Chunk, job: Job, generation: Generation, row: int, first: int) -> Draw:
     """Give the draw from the first of a chunk's wanted rows, which is `row` of the logits."""
     position = chunk.start + first
-    given = chunk.sequence.tokens.view[position + 1 : chunk.end].tolist()
-    return Draw(job, generation, row, position, (*given, *chunk.draft), bool(chunk.draft))
+    guesses = chunk.draft
+    if position + 1 < chunk.end:
+        guesses = (*chunk.sequence.tokens.view[position + 1 : chunk.end].tolist(), *guesses)
+    return Draw(job, generation, row, position, guesses, bool(chunk.draft))
 
 
 class Drawer:

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from ..kernels.device import uses_triton
-from ..kernels.sampling import NOT_FINITE, POINTS, DrawRow, Words, draw, logprobs
+from ..kernels.sampling import NOT_FINITE, POINTS, DrawRow, draw, logprobs
 from .errors import RequestError
 from .grammar.spec import Bitmask
 from .model.interface import Logits
@@ -57,7 +57,7 @@ def sample(
     size = min(vocab_size, logits.shape[1])
     absent, ends, nothing = frozenset(absent_ids), frozenset(eos_ids), frozenset[int]()
     settings = [
-        _settings(row, _known(size, absent, ends if row.forbid_eos else nothing)) for row in rows
+        _settings(row, _plain(size, absent, ends if row.forbid_eos else nothing)) for row in rows
     ]
     usable = logits[:, :size]
     if isinstance(usable, np.ndarray):
@@ -106,10 +106,10 @@ def _point(seed: int, position: int) -> int:
     return int.from_bytes(digest, "little") >> 11
 
 
-def _settings(row: SampleRow, known: Words) -> DrawRow:
-    params = row.params
+def _settings(row: SampleRow, plain: DrawRow) -> DrawRow:
+    params, known = row.params, plain.known
     if params.temperature < GREEDY_BELOW:
-        return DrawRow(known, row.mask)
+        return plain if row.mask is None else DrawRow(known, row.mask)
     return DrawRow(
         known,
         row.mask,
@@ -122,14 +122,14 @@ def _settings(row: SampleRow, known: Words) -> DrawRow:
 
 
 @lru_cache(maxsize=8)  # an engine asks for two
-def _known(size: int, absent: frozenset[int], ends: frozenset[int]) -> Words:
-    """Give the bits of the ids under `size` but those."""
+def _plain(size: int, absent: frozenset[int], ends: frozenset[int]) -> DrawRow:
+    """Give the greedy draw from all ids under `size` but those."""
     bits = np.zeros(-(-size // 32) * 32, np.uint8)
     bits[:size] = 1
     bits[[i for i in absent | ends if i < size]] = 0
     words = np.packbits(bits, bitorder="little").view("<i4").astype(np.int32)
     words.flags.writeable = False
-    return words
+    return DrawRow(words)
 
 
 def _fault(code: int, row: SampleRow) -> RequestError:
