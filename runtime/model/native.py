@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import TypeAlias
 
 import numpy as np
@@ -53,17 +54,13 @@ class NativeRunner:
         self._cache_struct = self.cache.struct
         self._logits = self._new_room(0)
         self._buffers = library.functions.plait_make_buffers()
+        weakref.finalize(self, library.functions.plait_drop_buffers, self._buffers)
         library.set_threads(options.num_threads or physical_cores())
 
     @property
     def limits(self) -> ModelLimits:
         """Numbers the scheduler must know."""
         return self._limits
-
-    def close(self) -> None:
-        """Give the kernels' memory back."""
-        self._library.functions.plait_drop_buffers(self._buffers)
-        self._buffers = None
 
     def run(self, batch: Batch) -> Floats:
         """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width].
