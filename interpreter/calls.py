@@ -71,8 +71,8 @@ class Calls:
     """All running calls of an executor.
 
     Outputs wait in an inbox until the executor's thread drains it, all that came since
-    in one go: what the engine gave in one step reaches a run as one list. With `later` text
-    alone waits for up to PAUSE_S after the text before it; an end never waits.
+    in one go: what the engine gave in one step reaches a run as one list. With `later` texts
+    wait for up to PAUSE_S after the list before; the first text of a call and an end never do.
     """
 
     def __init__(self, engine: EngineLike, post: Post, later: Later | None = None) -> None:
@@ -97,14 +97,15 @@ class Calls:
         """Note an output, on the engine's thread."""
         call.texts.append(output.text)
         is_last = output.finish_reason is not None
+        is_urgent = is_last or len(call.texts) == 1
         if not call.is_live or not (is_last or call.is_streaming):
             return
-        # Racing with a drain is harmless, here and below: it lowers a flag before it looks at
-        # what the flag is about, so an output is either seen by it or posts another one.
+        # A drain may run meanwhile, which is harmless: it lowers each flag before it looks at
+        # what the flag stands for, so it sees this output, or this output posts another drain.
         if is_last or not call.is_waiting:
             call.is_waiting = True
             self._inbox.append(Arrival(call, output if is_last else None))
-        if not self._is_posted and (is_last or not self._is_pausing):
+        if not self._is_posted and (is_urgent or not self._is_pausing):
             self._is_posted = True
             self._post(self._drain)
 

@@ -18,8 +18,8 @@ __all__ = ["EngineLike", "Executor", "ExecutorSession"]
 class Executor:
     """Executes the nodes of any number of runs on one engine.
 
-    `later` runs a callback some seconds later on the thread that `post` posts to; without it
-    each text of a stream is told at once, see calls.py.
+    `later` runs a callback some seconds later on the thread that `post` posts to: with it
+    texts of a stream that come close together are told together, see calls.py.
     """
 
     def __init__(self, engine: EngineLike, post: Post, later: Later | None = None) -> None:

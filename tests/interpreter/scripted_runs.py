@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import plait
-from plait.interpreter.backend import Backend, Done, Failed, NodeEvent, SessionConfig
+from plait.interpreter.backend import Backend, Delta, Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.backends.scripted import ScriptedBackend
 from plait.lang.graph import Node
 from plait.lang.ops import Op, Sampling
@@ -51,6 +51,14 @@ class Run:
     def results(self, nodes: Sequence[Node]) -> dict[int, Done | Failed]:
         self.session.submit(nodes)
         return self.wait(len(nodes))
+
+    def texts(self, node: int) -> list[str]:
+        return [e.text for e in self.events if isinstance(e, Delta) and e.node == node]
+
+    def wait_for_text(self, node: int, text: str) -> None:
+        """Wait until what a node streamed begins with `text`."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: "".join(self.texts(node)).startswith(text), 5)
 
     def text(self, nodes: Sequence[Node]) -> str:
         ends = self.results(nodes)

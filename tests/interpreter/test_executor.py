@@ -6,7 +6,7 @@ from plait.interpreter.backend import Delta, Done, Started
 from plait.lang.graph import Node
 from plait.lang.ops import Gen, RoleBegin, RoleEnd, Source, Text, Value
 from plait.runtime.model.scripted import IM_END, IM_START
-from plait.runtime.sequence import Output, Usage
+from plait.runtime.sequence import Usage
 
 from .bench import Bench, chain
 
@@ -40,11 +40,12 @@ def test_deltas_come_only_when_they_are_asked_for() -> None:
         bench = Bench(is_streaming=is_streaming)
         bench.session.submit(chain(Gen("x")))
         for text in ("a", "", "b"):
-            bench.engine.sinks["run:0"](Output("run:0", text=text))
+            bench.tell(0, text)
+            bench.run()
         bench.answer(0, "c")
         bench.run()
         deltas = [event for event in bench.events if isinstance(event, Delta)]
-        assert deltas == ([Delta(0, "abc")] if is_streaming else [])
+        assert deltas == ([Delta(0, "a"), Delta(0, "b"), Delta(0, "c")] if is_streaming else [])
         assert bench.ends()[0] == Done(0, "abc", bench.ends()[0].meta)  # type: ignore[union-attr]
 
 

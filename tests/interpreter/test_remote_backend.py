@@ -18,7 +18,7 @@ from plait.lang.graph import Node
 from plait.lang.ops import Gen, Sampling, Text
 from plait.runtime.config import EngineConfig
 from plait.runtime.loop import EngineThread
-from plait.runtime.model.scripted import scripted_model
+from plait.runtime.model.scripted import Script, scripted_model
 from plait.runtime.serve.endpoint import listen
 from plait.runtime.serve.limits import WorkerLimits
 from plait.runtime.serve.worker import Worker
@@ -34,14 +34,13 @@ def say(text: str) -> str:
 class Runtime:
     """Engine, service and worker on a thread."""
 
-    def __init__(
-        self, limits: WorkerLimits | None = None, script: Callable[[str], str] = say
-    ) -> None:
+    def __init__(self, limits: WorkerLimits | None = None, script: Script = say) -> None:
         self.engine = EngineThread(scripted_model(script), EngineConfig(max_running=8))
         self._listener = listen(None)
         self.endpoint = self._listener.endpoint
-        self.worker = Worker(self._listener, GraphService(self.engine, self._post), limits)
         self._loop = asyncio.new_event_loop()
+        service = GraphService(self.engine, self._post, self._loop.call_later)
+        self.worker = Worker(self._listener, service, limits)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
