@@ -1,4 +1,4 @@
-"""Draw the next tokens from logits, one row at a time.
+"""Draw the next tokens from logits, and score given ones.
 
 The order, for every row: mask (ids past the vocabulary, ids without a token, the
 grammar's bitmask, forbidden end tokens), top-k, temperature, top-p, min-p, one uniform
@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from ..kernels.device import uses_triton
-from ..kernels.sampling import NOT_FINITE, POINTS, DrawRow, draw, logprobs
+from ..kernels.sampling import NOT_FINITE, DrawRow, draw, logprobs
 from .errors import RequestError
 from .grammar.spec import Bitmask
 from .model.interface import Logits
@@ -95,13 +95,8 @@ def gather_logprobs(logits: Logits, token_ids: Sequence[int], vocab_size: int) -
     return found
 
 
-def uniform(seed: int, position: int) -> float:
-    """Give the number in [0, 1) that belongs to (seed, position)."""
-    return _point(seed, position) / POINTS
-
-
-def _point(seed: int, position: int) -> int:
-    """Give 53 bits of a hash of (seed, position)."""
+def point_of(seed: int, position: int) -> int:
+    """Give the number under POINTS that belongs to (seed, position): 53 bits of a hash."""
     digest = hashlib.blake2b(f"{seed}/{position}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 11
 
@@ -117,7 +112,7 @@ def _settings(row: SampleRow, plain: DrawRow) -> DrawRow:
         top_k=min(max(params.top_k, 0), 32 * len(known)),
         top_p=params.top_p,
         min_p=params.min_p,
-        point=_point(row.seed, row.position),
+        point=point_of(row.seed, row.position),
     )
 
 

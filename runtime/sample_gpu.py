@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..kernels.mask import apply_bitmask
-from ..kernels.sampling import DEAD_END, NOT_FINITE, POINTS, DrawRow
+from ..kernels.sampling import NOT_FINITE, POINTS, DrawRow
 from ..kernels.sampling.gpu import SamplingRows, draw
 
 ROWS_AT_ONCE = 64  # rows scored together; bounds memory at rows x vocabulary
@@ -27,11 +27,11 @@ def draw_rows(logits: Tensor, rows: Sequence[DrawRow]) -> list[int]:
         for row, peak, favourite in zip(rows, peaks.tolist(), favourites.tolist(), strict=True)
     ]
     rest = [i for i, token in enumerate(drawn) if token is None]
+    masked: Iterator[int] = iter(())
     if rest:
         chosen = logits.index_select(0, torch.tensor(rest, device=logits.device)).float()
-        for i, token in zip(rest, _draw_masked(chosen, [rows[i] for i in rest]), strict=True):
-            drawn[i] = token
-    return [DEAD_END if token is None else token for token in drawn]
+        masked = iter(_draw_masked(chosen, [rows[i] for i in rest]))
+    return [next(masked) if token is None else token for token in drawn]
 
 
 def _look(row: DrawRow, peak: float, favourite: int) -> int | None:

@@ -1,6 +1,6 @@
-"""Draw tokens from logits, and score them. Where a device has its own kernel is decided here.
+"""Draw tokens from logits, and score them: by the compiled kernels, where there are any.
 
-Logits in the memory of the CPU are arrays of numpy; `gpu` has the kernel for those on a device.
+Logits here are arrays of numpy, in the memory of the CPU; `gpu` draws from those on a device.
 """
 
 from __future__ import annotations

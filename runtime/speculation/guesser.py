@@ -11,13 +11,14 @@ from .follower import Follower
 from .lookup import LONGEST, Lookup
 
 # How often the token after a match comes, by the least length of the match: what is supposed at
-# first. In quotations, answers to questions and free texts of the default model it was so or more.
+# first. In quotations, answers to questions and free texts of the default model it was as often or
+# more. Lengths from one of these to the next are a class.
 CHANCES = {0: 0.0, 1: 0.14, 2: 0.42, 3: 0.55, 5: 0.7, 8: 0.82, LONGEST: 0.96}
 WEIGHT = 4.0  # of what is supposed, in tokens seen
-MEMORY = 0.9  # what was seen counts so much at the next token after a match of that length
+MEMORY = 0.9  # what was seen counts so much less with each next token of its class
 
 _SUPPOSED = tuple(CHANCES.values())
-_KIND_OF = tuple(max(i for i, low in enumerate(CHANCES) if low <= n) for n in range(LONGEST + 1))
+_CLASS_OF = tuple(max(i for i, low in enumerate(CHANCES) if low <= n) for n in range(LONGEST + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,17 @@ class Guesser:
         """Take what the output wrote: a drawn token, and those that it forced."""
         lookup = self._lookup
         if lookup.at is not None and token_ids:
-            kind = _KIND_OF[lookup.len]
+            length_class = _CLASS_OF[lookup.len]
             is_hit = lookup.tokens[lookup.at] == token_ids[0]
-            self._hits[kind] = MEMORY * self._hits[kind] + is_hit
-            self._tries[kind] = MEMORY * self._tries[kind] + 1
+            self._hits[length_class] = MEMORY * self._hits[length_class] + is_hit
+            self._tries[length_class] = MEMORY * self._tries[length_class] + 1
         for token_id in token_ids:
             lookup.push(token_id)
 
     def chance(self, match_len: int) -> float:
         """Give the chance that the token after a match of this length comes next."""
-        kind = _KIND_OF[match_len]
-        return (self._hits[kind] + WEIGHT * _SUPPOSED[kind]) / (self._tries[kind] + WEIGHT)
+        i = _CLASS_OF[match_len]
+        return (self._hits[i] + WEIGHT * _SUPPOSED[i]) / (self._tries[i] + WEIGHT)
 
     @property
     def next_chance(self) -> float:

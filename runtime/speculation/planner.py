@@ -26,7 +26,7 @@ MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without i
 MIN_REACH = 0.15  # of a guess, for it to be offered
 MAX_ROWS = 16  # of an output in a step, for it to get a draft
 
-_COSTS = np.interp(range(513), list(PASS_COSTS), list(PASS_COSTS.values())).tolist()
+_COSTS = np.interp(range(max(PASS_COSTS) + 1), [*PASS_COSTS], [*PASS_COSTS.values()]).tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Speculator:
 
 
 def pass_cost(num_rows: int) -> float:
-    """Give what a pass over `num_rows` rows costs, in passes over one."""
+    """Give what a pass over `num_rows` rows costs, in passes over one; the last figure beyond."""
     return _COSTS[min(num_rows, len(_COSTS) - 1)]
 
 

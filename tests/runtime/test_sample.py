@@ -11,9 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plait.kernels.sampling import POINTS
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.spec import Bitmask
-from plait.runtime.sample import SampleRow, gather_logprobs, sample, uniform
+from plait.runtime.sample import SampleRow, gather_logprobs, point_of, sample
 from plait.runtime.sequence import SamplingParams
 
 GREEDY = SamplingParams(temperature=0.0)
@@ -195,12 +196,12 @@ def test_neither_the_order_nor_the_size_of_the_batch_matters(order: list[int], s
     assert drawn == [alone[i] for i in chosen]
 
 
-def test_seed_and_position_decide_the_uniform() -> None:
-    assert uniform(0, 0) == uniform(0, 0)
-    assert len({uniform(seed, position) for seed in range(50) for position in range(50)}) == 2500
-    assert uniform(-1, 3) != uniform(1, 3)
-    assert 0.0 <= uniform(2**200, 10**9) < 1.0
-    mean = sum(uniform(5, i) for i in range(4000)) / 4000
+def test_seed_and_position_decide_the_point_of() -> None:
+    assert point_of(0, 0) == point_of(0, 0)
+    assert len({point_of(seed, position) for seed in range(50) for position in range(50)}) == 2500
+    assert point_of(-1, 3) != point_of(1, 3)
+    assert 0 <= point_of(2**200, 10**9) < POINTS
+    mean = sum(point_of(5, i) / POINTS for i in range(4000)) / 4000
     assert mean == pytest.approx(0.5, abs=0.02)  # 4 standard errors
 
 

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from plait.kernels.sampling import reference
 from plait.runtime import sample as sampler
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.spec import Bitmask
 from plait.runtime.sample import SampleRow, sample
+from plait.runtime.sample_gpu import ROWS_AT_ONCE, gather_rows
 from plait.runtime.sequence import SamplingParams
 
 WIDTH, VOCAB, ABSENT = 70, 67, frozenset((5,))
@@ -69,3 +71,14 @@ def test_rows_that_nothing_is_wrong_with_are_drawn_beside_one_that_is(
     assert isinstance(found[1], RequestError)
     assert found[0] == found[2]
     assert isinstance(found[0], int)
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, ROWS_AT_ONCE + 6])
+def test_rows_are_scored_as_on_the_cpu(num_rows: int) -> None:
+    rng = np.random.default_rng(num_rows)
+    logits = rng.normal(0, 3, (num_rows, WIDTH)).astype(np.float32)
+    logits[3::10, 7] = np.nan
+    ids = rng.integers(0, WIDTH, num_rows).tolist()
+    found = gather_rows(torch.from_numpy(logits), ids)
+    wanted = reference.logprobs(logits, ids)
+    assert found == pytest.approx(wanted, abs=1e-5, nan_ok=True)  # e^x is fp32

@@ -21,7 +21,8 @@ from plait.runtime.model.registry import load_model
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Request, SamplingParams
 
-from .bench import Result, collect
+from .bench import Result
+from .cases import finish
 
 pytestmark = pytest.mark.slow
 
@@ -56,28 +57,28 @@ def compiled(model: Model) -> CompiledGrammar:
     return compiler.compile(GrammarSpec("json_schema", (json.dumps(SCHEMA),)))
 
 
-def extract(
-    model: Model, grammar: CompiledGrammar, **options: object
-) -> tuple[Engine, list[Result]]:
-    """Read some letters on a fresh engine, and give what it wrote of each."""
-    settings: dict[str, object] = {"max_draft_tokens": 0, **options}
-    config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **settings)  # type: ignore[arg-type]
+def fresh_engine(model: Model, **options: object) -> Engine:
+    """Give an engine with a pool of its own on the weights of `model`."""
+    config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **options)  # type: ignore[arg-type]
     runner: Runner
     if isinstance(model.runner, NativeRunner):
         runner = NativeRunner(model.runner._weights, model.runner._library, config)
     else:
         assert isinstance(model.runner, TorchRunner)
         runner = TorchRunner(model.runner._model, config)
-    engine = Engine(replace(model, runner=runner), config)
+    return Engine(replace(model, runner=runner), config)
+
+
+def extract(
+    model: Model, grammar: CompiledGrammar, **options: object
+) -> tuple[Engine, list[Result]]:
+    """Read some letters on a fresh engine, and give what it wrote of each."""
+    engine = fresh_engine(model, max_draft_tokens=0, **options)
     letters = [json.loads(line)["text"] for line in TICKETS.read_text().splitlines()[:2]]
     for i, letter in enumerate(letters):
         prompt = model.tokenizer.encode(f"{letter}\nName, order, amount and topic as JSON:\n")
         engine.add(Request(f"r{i}", np.array(prompt, np.int32), SAMPLING), grammar)
-    outputs = []
-    while engine.has_work:
-        outputs += engine.step()
-        engine.check()
-    results = collect(outputs)
+    results = finish(engine)
     return engine, [results[f"r{i}"] for i in range(len(letters))]
 
 

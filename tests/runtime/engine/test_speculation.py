@@ -97,7 +97,7 @@ def test_no_guess_costs_a_sequence_its_blocks(eager: None) -> None:
             tables = [s for job in engine._jobs.values() for s in job.sequences]
             assert all(len(s.block_table) == s.num_computed_tokens for s in tables)
         counts.append(engine.stats().num_preemptions)
-    assert counts[0] >= counts[1]
+    assert counts[0] >= counts[1] > 0, "the pool is too small for all four"
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plait.runtime.config import EngineConfig
 from plait.runtime.engine import Engine
 from plait.runtime.grammar.spec import CompiledGrammar
 from plait.runtime.model.interface import Model
@@ -16,8 +15,8 @@ from plait.runtime.model.native import NativeRunner
 from plait.runtime.sequence import Request, SamplingParams
 from plait.runtime.speculation import planner
 
-from .bench import Result, collect
-from .test_jump_forward_default_model import SCHEMA, TICKETS, compiled, model
+from .cases import finish
+from .test_jump_forward_default_model import SCHEMA, TICKETS, compiled, fresh_engine, model
 
 pytestmark = pytest.mark.slow
 __all__ = ["model"]  # the fixture
@@ -31,17 +30,10 @@ def answers(
     **options: object,
 ) -> tuple[list[tuple[str, tuple[int, ...]]], Engine]:
     """Give what a fresh engine writes."""
-    config = EngineConfig(kv_cache_tokens=4096, max_context=1024, **options)  # type: ignore[arg-type]
-    assert isinstance(model.runner, NativeRunner)
-    runner = NativeRunner(model.runner._weights, model.runner._library, config)
-    engine = Engine(replace(model, runner=runner), config)
+    engine = fresh_engine(model, **options)
     for request, grammar in requests:
         engine.add(request, grammar)
-    outputs = []
-    while engine.has_work:
-        outputs += engine.step()
-        engine.check()
-    results: dict[str, Result] = collect(outputs)
+    results = finish(engine)
     found = [results[request.id] for request, _ in requests]
     return [(result.text, result.last.token_ids) for result in found], engine
 
