@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 
 from plait.runtime.config import EngineConfig
 from plait.runtime.load.weights import opened
-from plait.runtime.model.native import NativeRunner
+from plait.runtime.model.interface import Runner
 from plait.runtime.model.registry import load_model
-from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Batch
 
 BLOCK = 16
@@ -44,9 +42,7 @@ class Plait:
             num_threads=num_threads,
             is_native=is_native,
         )
-        runner = load_model(path, config).runner
-        assert isinstance(runner, NativeRunner | TorchRunner)
-        self.runner = runner
+        self.runner: Runner = load_model(path, config).runner
 
     def fill(self, texts: Sequence[Sequence[int]], num_shared: int = 0) -> None:
         """Compute the texts, a common prefix once."""
@@ -156,8 +152,10 @@ class Transformers:
     """transformers on the weights of the same file, in fp32: its plain forward pass."""
 
     def __init__(self, path: Path, num_threads: int) -> None:
+        import torch  # not above: plait's own process has none
         from transformers import LlamaConfig, LlamaForCausalLM
 
+        self._torch = torch
         torch.set_num_threads(num_threads)
         with opened(path) as weights:
             keys: dict[str, Any] = dict(weights.config)
@@ -167,14 +165,15 @@ class Transformers:
             self._model.load_state_dict(tensors, strict=False)  # the head may be the embedding
             self._model.tie_weights()
 
-    @torch.inference_mode()
     def fill(self, texts: Sequence[Sequence[int]], num_shared: int = 0) -> None:
         """Compute the texts; nothing is shared."""
-        ids = torch.tensor([list(text) for text in texts])
-        self._past = self._model(ids, use_cache=True, logits_to_keep=1).past_key_values
+        self._run([list(text) for text in texts], logits_to_keep=1)
 
-    @torch.inference_mode()
     def step(self, tokens: Sequence[int]) -> None:
         """Compute one more token of each sequence."""
-        ids = torch.tensor([[token] for token in tokens])
-        self._past = self._model(ids, past_key_values=self._past, use_cache=True).past_key_values
+        self._run([[token] for token in tokens], past_key_values=self._past)
+
+    def _run(self, ids: list[list[int]], **options: Any) -> None:
+        with self._torch.inference_mode():
+            found = self._model(self._torch.tensor(ids), use_cache=True, **options)
+        self._past = found.past_key_values

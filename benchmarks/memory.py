@@ -21,13 +21,13 @@ from pathlib import Path
 import plait
 from plait import State, assistant, function, gen, select, user
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
+from plait.runtime.load.weights import GGUF_NAME
 
 ROOT = Path(__file__).resolve().parents[1]
 GOAL_MB = 350
 KV_TOKENS = 4096
 FIELDS = ("VmRSS", "RssAnon", "RssFile", "VmHWM")
 IMPORTS = """
-import sys
 import plait.interpreter.service, plait.runtime.loop, plait.runtime.model.registry
 import plait.runtime.serve.worker, plait.serving
 print(open("/proc/self/status").read())
@@ -99,7 +99,7 @@ def serve_some(endpoint: str) -> int:
 def model_mb() -> float:
     """Give the size of the default model's weights."""
     folder = Store(default_home()).resolve(DEFAULT_MODEL)
-    return (folder / "model.gguf").stat().st_size / 1e6
+    return (folder / GGUF_NAME).stat().st_size / 1e6
 
 
 def main() -> int:

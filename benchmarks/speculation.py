@@ -196,7 +196,10 @@ def show(row: Row) -> None:
 
 
 def main() -> int:
-    """Print a line a row, and the summary; with --check, 1 if a goal is missed."""
+    """Print a line a row, figures without drafts and with them, and the summary.
+
+    With --check, 1 if a goal is missed.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", action="store_true", help="print what is written")
@@ -204,7 +207,10 @@ def main() -> int:
     args = parser.parse_args()
     backends = open_backend(None), open_backend(0)
     rows = make_rows()
-    print(f"{'':19} tokens  passes  fewer  drafted accepted  tokens/s   and  ratio")
+    print(
+        f"{'':19}{'tokens':>7}{'passes':>8}{'with':>7}{'drafted':>9}{'accepted':>9}"
+        f"{'tokens/s':>11}{'with':>6}{'ratio':>8}"
+    )
     for row in rows:
         measure(row, backends, args.rounds)
         show(row)

@@ -5,8 +5,7 @@ sees, `plait run`, whose embedded runtime is a second process. The latter is mea
 cold: before a cold start the system is asked to drop the cached pages of the model, of Python's
 libraries and of plait. It keeps those that a running process has mapped (Python itself, the C
 library); how much of the model it kept is printed. A disk behind a virtual machine may have a
-cache of its own. Goals of `--check`:
-medians of at most 3 s warm and 6 s cold on two cores.
+cache of its own. Goals of `--check`: medians of at most 3 s warm and 6 s cold on two cores.
 
 Run it: python -m benchmarks.startup [--rounds 5] [--check]
 """
