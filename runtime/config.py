@@ -12,6 +12,7 @@ Kind: TypeAlias = type[bool] | type[int] | type[float] | type[str]
 _T = TypeVar("_T")
 
 BLOCK_SIZES = (1, 16, 32, 64)
+DEFAULT_DRAFT = 15  # tokens, where it was measured to pay
 _KIND_NAMES: dict[Kind, str] = {
     bool: "True or False",
     int: "a whole number",
@@ -114,7 +115,7 @@ class EngineConfig:
         None,
         int,
         "tokens of an output that a step may guess from its text, at most; 0 guesses none;"
-        " without it 15 on the CPU's own kernels, else none",
+        f" without it {DEFAULT_DRAFT} on the CPU's own kernels, else none",
         minimum=0,
         maximum=64,
     )

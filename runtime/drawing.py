@@ -143,10 +143,7 @@ def _prepared(draw: Draw) -> Prepared:
 
 
 def _rows(logits: Logits, numbers: list[int]) -> Logits:
-    """Give some rows, to be overwritten: nobody draws from them again.
-
-    Where they do not lie side by side they are copied.
-    """
+    """Give some rows: a view where they lie side by side, else a copy."""
     if not numbers:
         return logits[:0]
     first, end = numbers[0], numbers[-1] + 1

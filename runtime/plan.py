@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .cache.match import Match
 from .cache.node import Node
 from .sequence import Int32, Sequence
 
@@ -25,6 +26,15 @@ class Chunk:
     def num_rows(self) -> int:
         """Tokens that go through the model."""
         return self.end - self.start + len(self.draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A chunk for which there are blocks, and what the cache has of it."""
+
+    start: int
+    end: int
+    match: Match | None
 
 
 @dataclass(slots=True)

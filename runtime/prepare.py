@@ -23,12 +23,12 @@ def to_batch(plan: Plan, block_size: int) -> Batch:
         shifts: Int32 = positions - np.array(starts[:-1], np.int32)
         positions = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
     tables = _tables(chunks)
-    places = positions // block_size
-    blocks = tables[owners, places].astype(np.int64)
+    table_ids = positions // block_size
+    blocks = tables[owners, table_ids].astype(np.int64)
     return Batch(
         token_ids=np.concatenate([part for c in chunks for part in _tokens(c)]),
         positions=positions,
-        slot_mapping=(blocks - places) * block_size + positions,
+        slot_mapping=blocks * block_size + positions % block_size,
         cu_seqlens=np.array(starts, np.int32),
         seq_lens=np.array([c.start + c.num_rows for c in chunks], np.int32),
         block_tables=tables,

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .cache.blocks import BlockPool
 from .cache.match import Inserted, Match
 from .cache.node import Node
 from .cache.radix import RadixCache
 from .config import EngineConfig
-from .plan import Chunk, Plan
+from .plan import Chunk, Fit, Plan
 from .sequence import Int32, Sequence
 
 LOOK_AHEAD = 32  # waiting sequences that may be passed over in one step because they do not fit
 MAX_SKIPS = 64  # admissions that may overtake a waiting sequence before all wait for it
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """A chunk for which there are blocks."""
-
-    start: int
-    end: int
-    match: Match | None
 
 
 class Scheduler:
@@ -151,7 +142,7 @@ class Scheduler:
             self._take(sequence, fit, plan)
         self.waiting.extendleft(reversed(skipped))
 
-    def _fit(self, sequence: Sequence, budget: int, *, is_new: bool = False) -> _Fit | None:
+    def _fit(self, sequence: Sequence, budget: int, *, is_new: bool = False) -> Fit | None:
         """Find the longest chunk that the budget allows, None if there are no blocks for it.
 
         A new sequence must fit whole, beside what the running ones still need.
@@ -176,11 +167,12 @@ class Scheduler:
         if not self._is_caching or sequence.num_computed_tokens >= limit:
             return None
         match = self._cache.match_prefix(sequence.namespace, sequence.tokens.view[:limit])
-        return match if _num_matched(match) > sequence.num_computed_tokens else None
+        return match if match.num_usable > sequence.num_computed_tokens else None
 
-    def _sized(self, sequence: Sequence, match: Match | None, budget: int) -> _Fit:
-        start = max(sequence.num_computed_tokens, _num_matched(match))
-        return _Fit(start, min(start + budget, sequence.num_needed), match)
+    def _sized(self, sequence: Sequence, match: Match | None, budget: int) -> Fit:
+        num_matched = 0 if match is None else match.num_usable
+        start = max(sequence.num_computed_tokens, num_matched)
+        return Fit(start, min(start + budget, sequence.num_needed), match)
 
     def _num_taken(self, sequence: Sequence, match: Match | None, end: int) -> int:
         """Count the free or evictable blocks that computing up to `end` would take."""
@@ -191,7 +183,7 @@ class Scheduler:
         missing = max(0, self._num_blocks(end) - num_had)
         return missing + self._cache.num_newly_locked(node)
 
-    def _take(self, sequence: Sequence, fit: _Fit, plan: Plan) -> None:
+    def _take(self, sequence: Sequence, fit: Fit, plan: Plan) -> None:
         """Give a sequence the blocks of its chunk, and put the chunk in the plan."""
         if fit.match is not None:
             self._adopt(sequence, fit.match, plan)
@@ -294,9 +286,3 @@ class Scheduler:
 
     def _num_missing(self, sequence: Sequence, end: int) -> int:
         return max(0, self._num_blocks(end) - len(sequence.block_table))
-
-
-def _num_matched(match: Match | None) -> int:
-    if match is None:
-        return 0
-    return match.num_tokens + (0 if match.partial is None else match.partial.num_tokens)

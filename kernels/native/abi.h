@@ -9,7 +9,7 @@ constexpr int32_t kVersion = 2;
 constexpr int kBlock = 32;   // numbers that share a scale
 constexpr int kTile = 16;    // output rows of a weight, or tokens of a cache, that lie side by side
 constexpr int kMaxHeadDim = 512;
-constexpr int kChunk = 128;   // tokens that attention looks at together, counted from a text's start
+constexpr int kChunk = 128;  // tokens that attention looks at together, counted from a text's start
 
 enum Kind : int32_t { kQ4 = 0, kQ8 = 1, kBf16 = 2, kF32 = 3 };
 

@@ -1,6 +1,6 @@
-// Attention over tiles of the cache, with a running softmax over chunks of 128 tokens.
+// Attention over tiles of the cache, with a running softmax over chunks of tokens (kChunk).
 //
-// Chunks begin at multiples of 128 of a text's positions, whoever shares them: so a row's result
+// Chunks begin at multiples of their size in a text's positions, whoever shares them: so a row's result
 // is the same alone, in a batch, and behind a shared prefix.
 // After: FlashAttention's running softmax; cascade attention over shared prefixes.
 #pragma once
@@ -18,7 +18,6 @@ constexpr int kScoreQueries = 6, kValueQueries = 12, kTilesAtOnce = 4;  // what 
 #else
 constexpr int kScoreQueries = 4, kValueQueries = 1, kTilesAtOnce = 1;
 #endif
-
 
 constexpr I16x kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -74,7 +73,7 @@ class Attention {
             const float* from = q + batch_.rows[begin + i / heads_] * q_stride + (kv_head * heads_ + i % heads_) * dim_;
             float* to = &room.q[size_t(i) * dim_];
             for (int d = 0; d < dim_; ++d) to[d] = from[d] * scale;
-            if (Tiles::kIsPaired) 
+            if (Tiles::kIsPaired)
                 for (int d = 0; d < dim_; d += 16) Numbers<Tiles>::fill(load<F16x>(to + d), &room.q_pairs[(size_t(i) * dim_ + d) / 2]);
             room.largest[i] = -INFINITY;
             room.total[i] = 0.0f;
@@ -155,7 +154,8 @@ class Attention {
         }
     }
 
-    // Finds what will be read after a chunk, to be fetched meanwhile: the keys of the next.
+    // Finds what will be read after a chunk, to be fetched meanwhile: the keys of the next. Where there
+    // are none it is what is read now, which costs nothing.
     void find_next(Place at, Chunk& chunk) const {
         for (int i = 0; i < kChunk / kTile; ++i) {
             const bool is_there = is_tiled() && at.piece < pieces() && at.token + kTile * i < part(at.part)[4];

@@ -27,10 +27,7 @@ static void linear(const Linear& linear, const float* x, int64_t rows, bool is_e
     Counters counters(1, pool.num_threads());
     pool.run([&](int id) {
         counters.each(0, id, num_tiles(linear.rows), [&](int64_t tile) {
-            multiply(linear, tile, activations, 0, rows, [&](int64_t row, F16x sums) {
-                const int64_t first = tile * kTile;
-                for (int i = 0; i < kTile && first + i < linear.rows; ++i) out[row * linear.rows + first + i] = sums[i];
-            });
+            multiply(linear, tile, activations, 0, rows, [&](int64_t row, F16x sums) { put(out + row * linear.rows, linear, tile, sums); });
         });
     });
 }

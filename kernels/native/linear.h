@@ -124,10 +124,10 @@ static void tile_of(const Linear& linear, int64_t tile, const Activations& x, in
 INLINE void multiply_group(const Linear& linear, int64_t tile, const Activations& x, int64_t row, int rows, float* out) {
     for (int done = 0; done < rows;) {
         const int left = rows - done;
-        float* to = out + 16 * done;
+        float* to = out + kTile * done;
         int n = 1;
-        if (kRowTile == 16 && left >= 16) tile_of<kRowTile>(linear, tile, x, row + done, to), n = 16;
-        else if (kRowTile >= 8 && left >= 8) tile_of<kRowTile / 2>(linear, tile, x, row + done, to), n = 8;
+        if (kHasManyRegisters && left >= 16) tile_of<kHasManyRegisters ? 16 : 1>(linear, tile, x, row + done, to), n = 16;
+        else if (kHasManyRegisters && left >= 8) tile_of<kHasManyRegisters ? 8 : 1>(linear, tile, x, row + done, to), n = 8;
         else if (left >= 4) tile_of<4>(linear, tile, x, row + done, to), n = 4;
         else if (left >= 2) tile_of<2>(linear, tile, x, row + done, to), n = 2;
         else tile_of<1>(linear, tile, x, row + done, to);
@@ -136,7 +136,7 @@ INLINE void multiply_group(const Linear& linear, int64_t tile, const Activations
     if (!linear.bias) return;
     F16x bias = {};
     for (int i = 0; i < kTile && tile * kTile + i < linear.rows; ++i) bias[i] = linear.bias[tile * kTile + i];
-    for (int r = 0; r < rows; ++r) store(out + 16 * r, load<F16x>(out + 16 * r) + bias);
+    for (int r = 0; r < rows; ++r) store(out + kTile * r, load<F16x>(out + kTile * r) + bias);
 }
 
 // Calls `work(row, n)` for the groups of up to 16 rows in [begin, end); `begin` starts a group.
@@ -153,6 +153,13 @@ INLINE void multiply(const Linear& linear, int64_t tile, const Activations& x, i
         multiply_group(linear, tile, x, row, n, out);
         for (int r = 0; r < n; ++r) use(row + r, load<F16x>(out + kTile * r));
     });
+}
+
+// Writes a tile of a row's outputs; the last one of a weight may have fewer than 16.
+INLINE void put(float* row, const Linear& linear, int64_t tile, F16x sums) {
+    const int64_t first = tile * kTile;
+    if (first + kTile <= linear.rows) return store(row + first, sums);
+    for (int i = 0; first + i < linear.rows; ++i) row[first + i] = sums[i];
 }
 
 // Dequantises one row of a weight, such as a token's embedding.

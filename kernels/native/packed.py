@@ -60,7 +60,7 @@ class Arena:
 
     def take(self, num_bytes: int) -> Bytes:
         """Give zeroed memory that begins at a multiple of 64 bytes."""
-        if num_bytes > _PIECE // 2:
+        if num_bytes > _PIECE // 2:  # large by itself; the rest of a piece would be lost
             return aligned(num_bytes)
         padded = -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
         with self._lock:

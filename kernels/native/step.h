@@ -221,13 +221,6 @@ class Step {
         });
     }
 
-    // Writes a tile of a row's outputs; the last one of a weight may have fewer than 16.
-    INLINE void put(float* row, const Linear& linear, int64_t tile, F16x sums) {
-        const int64_t first = tile * kTile;
-        if (first + kTile <= linear.rows) return store(row + first, sums);
-        for (int i = 0; first + i < linear.rows; ++i) row[first + i] = sums[i];
-    }
-
     INLINE void add(float* row, const Linear& linear, int64_t tile, F16x sums) {
         const int64_t first = tile * kTile;
         if (first + kTile <= linear.rows) return store(row + first, load<F16x>(row + first) + sums);

@@ -59,7 +59,8 @@ struct CacheLines {
 template <class T>
 using Array = std::vector<T, CacheLines<T>>;
 
-INLINE void prefetch(const void* p) { __builtin_prefetch(p,0,2); }
+// Fetches a line into the second cache: the first has too few places for lines that are under way.
+INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 INLINE F16x splat(float x) { return F16x{} + x; }
 
@@ -164,13 +165,13 @@ INLINE F16x exp2_negative(F16x x) {
 // instruction cannot take 8-bit unsigned weights, they are signed, and `kQ8Offset` is 0.
 #if defined(__AVX512VNNI__)
 constexpr int kQ8Offset = 128;
-constexpr int kRowTile = 16;
+constexpr bool kHasManyRegisters = true;  // 32 of 512 bits: sums of 16 rows stay in them
 INLINE I16x dot(I16x sum, B64x w, int32_t a) {
     return (I16x)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(a));
 }
 INLINE I16x dot8(I16x sum, B64x w, int32_t a) { return dot(sum, w, a); }
 #elif defined(__AVX2__)
-constexpr int kRowTile = 4;
+constexpr bool kHasManyRegisters = false;
 struct Halves256 {
     __m256i low, high;
 };
@@ -208,7 +209,7 @@ INLINE I16x dot8(I16x sum, B64x w, int32_t a) {
 #endif
 #else
 constexpr int kQ8Offset = 0;
-constexpr int kRowTile = 4;
+constexpr bool kHasManyRegisters = false;
 template <class W>
 INLINE I16x dot_plain(I16x sum, const W* w, const int8_t* a) {
     int32_t s[16];

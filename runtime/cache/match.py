@@ -32,6 +32,11 @@ class Match:
     num_tokens: int  # in whole blocks
     partial: Partial | None = None
 
+    @property
+    def num_usable(self) -> int:
+        """Count its tokens, those that must be copied included."""
+        return self.num_tokens + (0 if self.partial is None else self.partial.num_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Inserted:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...kernels.native import Groups, Library, Reader, TiledCache, abi, aligned, plan_groups
 from ..config import EngineConfig
 from ..errors import ModelLoadError
+from ..load.quants import Floats
 from ..sequence import Batch
 from .host import physical_cores
 from .interface import ModelLimits
@@ -20,7 +21,6 @@ from .native_weights import NativeWeights
 from .rope import inverse_frequencies
 
 Arrays: TypeAlias = dict[str, npt.NDArray[np.generic]]
-Floats: TypeAlias = npt.NDArray[np.float32]
 
 MOST_KEPT_ROWS = 64  # of logits, whose room is used again
 

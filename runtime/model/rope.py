@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from ..load.quants import Floats
 from .config import RopeConfig
-
-Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 def inverse_frequencies(rope: RopeConfig, head_dim: int) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..config import EngineConfig
+from ..config import DEFAULT_DRAFT, EngineConfig
 from ..job import Job
 from ..model.interface import Model
 from ..model.native import NativeRunner
@@ -20,7 +20,6 @@ from .lookup import alike_tokens
 # What a pass over so many rows costs, in passes over one row; in between it grows evenly. For
 # the CPU's own kernels, over 400 tokens of context, with what drawing its rows takes.
 PASS_COSTS = {1: 1.0, 2: 1.08, 4: 1.38, 5: 1.62, 8: 2.0, 16: 3.3, 32: 6.3, 512: 80.0}
-DEFAULT_DRAFT = 15  # tokens, where it was measured to pay
 MAX_OUTPUTS = 8  # in a step with drafts: with more, rows cost as much as passes
 MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without it
 MIN_REACH = 0.15  # of a guess, for it to be offered
