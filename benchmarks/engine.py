@@ -110,7 +110,7 @@ class Memory:
 def main() -> int:
     """Print the table and its summary; give the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=16, help="decode steps a round")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="exit 1 where a goal is missed")

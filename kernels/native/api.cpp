@@ -34,6 +34,8 @@ static Pool& pool() {
     return pool;
 }
 
+typedef std::lock_guard<std::mutex> Turn;
+
 EXPORT int32_t plait_version() { return kVersion; }
 
 EXPORT const char* plait_isa() { return chosen()->name; }
@@ -55,6 +57,7 @@ EXPORT int32_t plait_choose(const char* name) {
 }
 
 EXPORT void plait_threads(int32_t num_threads) {
+    const Turn turn(pool().turn);
     if (num_threads != pool().num_threads()) pool().resize(num_threads);
 }
 
@@ -71,25 +74,30 @@ EXPORT void* plait_make_buffers() { return chosen()->make_buffers(); }
 EXPORT void plait_drop_buffers(void* buffers) { chosen()->drop_buffers(buffers); }
 
 EXPORT void plait_step(const Model* model, const Cache* cache, const Batch* batch, void* buffers, float* logits) {
+    const Turn turn(pool().turn);
     chosen()->step(*model, *cache, *batch, buffers, pool(), logits);
 }
 
 EXPORT void plait_linear(const Linear* linear, const float* x, int64_t rows, int32_t is_exact, float* out) {
+    const Turn turn(pool().turn);
     chosen()->linear(*linear, x, rows, is_exact != 0, pool(), out);
 }
 
 EXPORT void plait_sample(const float* logits, int64_t stride, int64_t width, const DrawRow* rows, int64_t num_rows,
                          int64_t* drawn) {
+    const Turn turn(pool().turn);
     chosen()->sample(logits, stride, width, rows, num_rows, pool(), drawn);
 }
 
 EXPORT void plait_logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
                            double* found) {
+    const Turn turn(pool().turn);
     chosen()->logprobs(logits, stride, width, ids, num_rows, pool(), found);
 }
 
 EXPORT void plait_attention(const Model* model, const Cache* cache, const Batch* batch, int32_t layer, const float* qkv,
                             float* out) {
+    const Turn turn(pool().turn);
     chosen()->attention(*model, *cache, *batch, layer, qkv, pool(), out);
 }
 

@@ -68,18 +68,18 @@ class Barrier {
     }
 
     int num_threads_ = 1;
-    std::vector<std::atomic<int>> cpus_;
+    std::vector<std::atomic<int>> cpus_ = std::vector<std::atomic<int>>(1);
     std::atomic<int> arrived_{0};
     std::atomic<int> round_{0};
 };
 
-// Threads that wait for work. One caller at a time; the caller works as thread 0.
+// Threads that wait for work. Callers take turns by `turn`, which they hold from their first question
+// for the number of threads on; a caller works as thread 0.
 class Pool {
   public:
     ~Pool() { stop(); }
 
     void resize(int num_threads) {
-        std::lock_guard<std::mutex> caller(caller_);
         stop();
         num_threads_ = num_threads;
         barrier.reset(num_threads);
@@ -90,7 +90,6 @@ class Pool {
     int num_threads() const { return num_threads_; }
 
     void run(const std::function<void(int)>& work) {
-        std::lock_guard<std::mutex> caller(caller_);
         if (num_threads_ == 1) return work(0);
         {
             std::lock_guard<std::mutex> lock(mutex_);
@@ -103,6 +102,7 @@ class Pool {
         for (int spins = 0; num_running_.load(std::memory_order_acquire) > 0; ++spins) relax(spins);
     }
 
+    std::mutex turn;
     Barrier barrier;
 
   private:
@@ -132,7 +132,6 @@ class Pool {
         threads_.clear();
     }
 
-    std::mutex caller_;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::vector<std::thread> threads_;

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn, TypeAlias
 
+import msgspec
 import numpy as np
 
 from ..errors import ModelLoadError
@@ -24,6 +24,7 @@ _DTYPES = {"F32": F32, "F16": F16, "BF16": BF16}  # to GGML's numbers
 _SIZES = {F32: 4, F16: 2, BF16: 2}  # bytes
 # The format's own limit on a header; a longer one is damage.
 _MAX_HEADER_BYTES = 100_000_000
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -76,6 +77,8 @@ class SafetensorsWeights:
         Raises: ModelLoadError if the folder has no such tensor.
         """
         record = self._record(name)
+        if len(record.shape) != 2 or not record.shape[0]:  # no matrix, as its reader will see
+            return Blocks(record.kind, record.read(), record.shape)
         if record.kind not in kinds:
             return blocks_of(self.tensor(name))
         return Blocks(record.kind, record.read().reshape(record.shape[0], -1), record.shape)
@@ -95,6 +98,14 @@ class SafetensorsWeights:
             state.update(f"{path.name} {path.stat().st_size}".encode())
             state.update(_header_bytes(path))
         return f"safetensors-{state.hexdigest()}"
+
+
+class _Entry(msgspec.Struct):
+    """What a header says of a tensor."""
+
+    dtype: str
+    shape: tuple[_Count, ...]
+    data_offsets: tuple[_Count, _Count]
 
 
 def _locate(folder: Path) -> dict[str, _Record]:
@@ -175,32 +186,36 @@ def _read_records(path: Path) -> dict[str, _Record]:
     header_bytes = _header_bytes(path)
     start = 8 + len(header_bytes)
     try:
-        header = json.loads(header_bytes)
-        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        ends = {name: int(entry["data_offsets"][1]) for name, entry in entries.items()}
-        begins = {name: int(entry["data_offsets"][0]) for name, entry in entries.items()}
-        shapes = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
-        dtypes = {name: str(entry["dtype"]) for name, entry in entries.items()}
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as e:
-        raise ModelLoadError(f"{path}: its header is damaged ({e!r}); fetch it again") from e
-    expected = start + max(ends.values(), default=0)
-    if path.stat().st_size != expected:
-        last = max(ends, key=lambda name: ends[name], default="none")
+        header = msgspec.json.decode(header_bytes, type=dict[str, msgspec.Raw])
+        header.pop("__metadata__", None)
+        entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as e:
+        raise ModelLoadError(f"{path}: its header is damaged ({e}); fetch it again") from e
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        if entry.data_offsets[0] != end or entry.data_offsets[1] < end:
+            raise ModelLoadError(
+                f"{path}: tensor {name} does not begin where the one before it ends; "
+                "the file is damaged, fetch it again"
+            )
+        end = entry.data_offsets[1]
+    if path.stat().st_size != start + end:
+        last = max(entries, key=lambda name: entries[name].data_offsets, default="none")
         raise ModelLoadError(
             f"{path}: has {path.stat().st_size} bytes and its last tensor {last} ends at "
-            f"{expected}; the file is damaged or was cut short, fetch it again"
+            f"{start + end}; the file is damaged or was cut short, fetch it again"
         )
     records: dict[str, _Record] = {}
-    for name, dtype in dtypes.items():
-        if dtype not in _DTYPES:
+    for name, entry in entries.items():
+        if entry.dtype not in _DTYPES:
             raise ModelLoadError(
-                f"{path}: tensor {name} is {dtype}; supported are {', '.join(_DTYPES)}"
+                f"{path}: tensor {name} is {entry.dtype}; supported are {', '.join(_DTYPES)}"
             )
-        kind, shape, size = _DTYPES[dtype], shapes[name], ends[name] - begins[name]
-        if begins[name] < 0 or min(shape, default=0) < 0 or size != prod(shape) * _SIZES[kind]:
+        kind, size = _DTYPES[entry.dtype], entry.data_offsets[1] - entry.data_offsets[0]
+        if size != prod(entry.shape) * _SIZES[kind]:
             raise ModelLoadError(
-                f"{path}: tensor {name} of shape {shape} has {size} bytes; "
+                f"{path}: tensor {name} of shape {entry.shape} has {size} bytes; "
                 "its header is damaged, fetch it again"
             )
-        records[name] = _Record(path, kind, shape, start + begins[name], size)
+        records[name] = _Record(path, kind, entry.shape, start + entry.data_offsets[0], size)
     return records

@@ -84,6 +84,16 @@ def reshape(path: Path) -> None:
     path.write_bytes(data.replace(b"[3,5]", b"[3,6]", 1))
 
 
+def claim(path: Path, text: bytes, other: bytes) -> None:
+    """Change what a header says, whatever its length becomes."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = data[8 : 8 + length]
+    assert text in header
+    header = header.replace(text, other, 1)
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data[8 + length :])
+
+
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing shard": (lambda f: (f / SHARDS[1]).unlink(), rf"{SHARDS[1]}: missing"),
     "one byte short": (lambda f: cut(f / SHARDS[2], 1), rf"{SHARDS[2]}: .*model\.t5\.weight ends"),
@@ -116,6 +126,22 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / SHARDS[0]).write_bytes(struct.pack("<Q", 2) + b"[]"),
         "header is damaged",
     ),
+    **{
+        f"header with {what}": (
+            lambda f, text=text, other=other: claim(f / SHARDS[0], text, other),
+            "header is damaged",
+        )
+        for what, text, other in (
+            ("an endless number", b"[0,60]", b"[0,1e999]"),
+            ("a fraction", b"[3,5]", b"[3.5,5]"),
+            ("a negative number", b"[3,5]", b"[-3,-5]"),
+            ("deep lists", b"[3,5]", b"[" * 100_000 + b"]" * 100_000),
+        )
+    },
+    "two tensors in one place": (
+        lambda f: claim(f / SHARDS[0], b"[60,120]", b"[0,60]"),
+        r"model\.t1\.weight does not begin where the one before it ends",
+    ),
     "shape of other bytes": (
         lambda f: reshape(f / SHARDS[0]),
         r"model\.t0\.weight of shape \(3, 6\) has 60 bytes",
@@ -139,6 +165,15 @@ def test_a_matrix_stays_in_its_format_where_that_is_known(
     assert (blocks.kind, blocks.shape) == (kind, (3, 5))
     found = dequantize(blocks.raw, blocks.kind, blocks.shape)
     assert np.array_equal(found, value.float())
+
+
+@pytest.mark.parametrize("value", [torch.tensor(1.5), torch.zeros(0, 64), torch.zeros(3)])
+def test_what_is_no_matrix_keeps_its_shape(value: torch.Tensor, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    save_file({"a": value}, tmp_path / "model.safetensors")
+    with opened(tmp_path) as weights:
+        assert weights.blocks("a", (0,)).shape == tuple(value.shape)
+        assert weights.blocks("a", ()).shape == tuple(value.shape)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
