@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,8 +85,9 @@ def reshape(path: Path) -> None:
     path.write_bytes(data.replace(b"[3,5]", b"[3,6]", 1))
 
 
-def claim(path: Path, text: bytes, other: bytes) -> None:
-    """Change what a header says, whatever its length becomes."""
+def claim(folder: Path, text: bytes, other: bytes) -> None:
+    """Change what the first shard's header says, whatever its length becomes."""
+    path = folder / SHARDS[0]
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = data[8 : 8 + length]
@@ -127,10 +129,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         "header is damaged",
     ),
     **{
-        f"header with {what}": (
-            lambda f, text=text, other=other: claim(f / SHARDS[0], text, other),
-            "header is damaged",
-        )
+        f"header with {what}": (partial(claim, text=text, other=other), "header is damaged")
         for what, text, other in (
             ("an endless number", b"[0,60]", b"[0,1e999]"),
             ("a fraction", b"[3,5]", b"[3.5,5]"),
@@ -139,7 +138,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         )
     },
     "two tensors in one place": (
-        lambda f: claim(f / SHARDS[0], b"[60,120]", b"[0,60]"),
+        lambda f: claim(f, b"[60,120]", b"[0,60]"),
         r"model\.t1\.weight does not begin where the one before it ends",
     ),
     "shape of other bytes": (
