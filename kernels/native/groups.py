@@ -17,7 +17,7 @@ from .abi import CHUNK
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 
-MAX_QUERIES = 24  # pairs of a row and a head that a thread takes at once: its registers' worth
+MAX_QUERIES = 24  # pairs of a row and a head that read the same keys and values together
 
 
 class Reader(NamedTuple):  # one a sequence and step: a dataclass takes three times as long

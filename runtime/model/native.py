@@ -54,7 +54,8 @@ class NativeRunner:
         self._cache_struct = self.cache.struct
         self._logits = self._new_room(0)
         self._buffers = library.functions.plait_make_buffers()
-        weakref.finalize(self, library.functions.plait_drop_buffers, self._buffers)
+        drop = weakref.finalize(self, library.functions.plait_drop_buffers, self._buffers)
+        drop.atexit = False  # an engine's thread may still be in a step when the process ends
         library.set_threads(options.num_threads or physical_cores())
 
     @property
