@@ -16,22 +16,14 @@ from plait.runtime.model.config import ModelConfig, read_config
 from plait.runtime.model.llama import read_llama
 from plait.runtime.model.tensors import expected_shapes
 
+from .tiny import CONFIG
+
 CPU = torch.device("cpu")
 LAYER = "model.layers.1."
 
 
 def shape(**changes: object) -> ModelConfig:
-    keys: dict[str, object] = {
-        "architectures": ["LlamaForCausalLM"],
-        "hidden_size": 8,
-        "intermediate_size": 12,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "vocab_size": 11,
-        "max_position_embeddings": 64,
-    }
-    return read_config({**keys, **changes})
+    return read_config({**CONFIG, "vocab_size": 11, **changes})
 
 
 class Tensors:
