@@ -261,7 +261,8 @@ class Engine:
         if progress.num_taken_back is not None:
             job.sequences[0].settle(progress.num_taken_back)
         tokens = job.sequences[0].tokens
-        tokens.extend(progress.token_ids)
+        for token_id in progress.token_ids:
+            tokens.append(token_id)
         if len(tokens) > self.gate.pool_tokens:
             self._fail(job, self.gate.pool_exceeded())
             return False

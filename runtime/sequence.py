@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -107,8 +107,7 @@ class Usage:
     accepted_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):  # one a sequence and step: a dataclass takes three times as long
     """What a step gave one request. The last one has `finish_reason`, and comes exactly once.
 
     `text` is new text since the output before. The last output also carries
@@ -166,18 +165,25 @@ class Ints:
     def __len__(self) -> int:
         return self._len
 
+    def __getitem__(self, index: int) -> int:
+        """Give the value at `index`, from 0 on."""
+        return self._data.item(index)
+
     @property
     def view(self) -> Int32:
         """The values, without a copy; writes go through. Valid until the next `extend`."""
         return self._data[: self._len]
 
+    def append(self, value: int) -> None:
+        """Add one value at the end; amortised O(1)."""
+        self._reserve(self._len + 1)
+        self._data[self._len] = value
+        self._len += 1
+
     def extend(self, values: Int32 | tuple[int, ...] | list[int]) -> None:
         """Add values at the end; amortised O(len(values))."""
         end = self._len + len(values)
-        if end > len(self._data):
-            grown = np.empty(max(end, 2 * self._len, 16), np.int32)
-            grown[: self._len] = self.view
-            self._data = grown
+        self._reserve(end)
         self._data[self._len : end] = values
         self._len = end
 
@@ -188,6 +194,12 @@ class Ints:
     def clear(self) -> None:
         """Drop all values."""
         self._len = 0
+
+    def _reserve(self, end: int) -> None:
+        if end > len(self._data):
+            grown = np.empty(max(end, 2 * self._len, 16), np.int32)
+            grown[: self._len] = self.view
+            self._data = grown
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from plait.interpreter.backend import Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.executor import Executor
@@ -79,7 +78,7 @@ class Bench:
         output = Output(
             f"run:{node}", text=text, finish_reason="stop", token_ids=tuple(text.encode())
         )
-        self.engine.sinks[f"run:{node}"](replace(output, **changes))  # type: ignore[arg-type]
+        self.engine.sinks[f"run:{node}"](output._replace(**changes))  # type: ignore[arg-type]
 
     def fail(self, node: int) -> None:
         self.answer(
