@@ -228,7 +228,8 @@ class Engine:
     def _draw(self, draws: list[Draw], rows: list[Prepared], logits: Logits) -> list[Draw]:
         """Draw a token for each output; give the draws that this step still can make."""
         again: list[Draw] = []
-        for draw, result in zip(draws, self._drawer.draw(draws, rows, logits), strict=True):
+        drawn = self._drawer.draw(draws, rows, logits, self.model.runner.largest_ids)
+        for draw, result in zip(draws, drawn, strict=True):
             if isinstance(result, RequestError):
                 self._fail(draw.job, result)
             elif self._advance(draw, result) and (following := draw.next()) is not None:

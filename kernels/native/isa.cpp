@@ -10,11 +10,13 @@
 namespace plait {
 namespace PLAIT_ISA {
 
-static void step(const Model& model, const Cache& cache, const Batch& batch, void* buffers, Pool& pool, float* logits) {
+static void step(const Model& model, const Cache& cache, const Batch& batch, void* buffers, Pool& pool, float* logits,
+                 int64_t* largest) {
     auto& room = *static_cast<Buffers*>(buffers);
     auto run = [&](auto tiles) {
         Step<decltype(tiles)> one(model, cache, batch, room, pool, logits);
         pool.run([&](int id) { one.run(Thread{id}); });
+        for (int i = 0; i < batch.num_logits; ++i) largest[i] = one.largest(i);
     };
     if (cache.is_bf16) run(Bf16Tiles{});
     else run(Fp32Tiles{});

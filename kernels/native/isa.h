@@ -11,7 +11,7 @@ struct Isa {
     int q8_offset;
     void* (*make_buffers)();
     void (*drop_buffers)(void*);
-    void (*step)(const Model&, const Cache&, const Batch&, void* buffers, Pool&, float* logits);
+    void (*step)(const Model&, const Cache&, const Batch&, void* buffers, Pool&, float* logits, int64_t* largest);
     void (*linear)(const Linear&, const float* x, int64_t rows, bool is_exact, Pool&, float* out);
     void (*sample)(const float* logits, int64_t stride, int64_t width, const DrawRow*, int64_t num_rows, Pool&, int64_t* drawn);
     void (*logprobs)(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows, Pool&, double* found);

@@ -86,6 +86,14 @@ class Runner(Protocol):
         """
         ...
 
+    @property
+    def largest_ids(self) -> Sequence[int]:
+        """The id of the largest logit in each row of the last pass, the first of equals.
+
+        Below 0 for a row with a number that is not finite; none where the runner does not know.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

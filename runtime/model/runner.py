@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ class TorchRunner:
 
     Raises: ModelLoadError for a context or a pool that cannot be had.
     """
+
+    largest_ids: Sequence[int] = ()  # not known
 
     def __init__(self, model: Llama, config: EngineConfig) -> None:
         self._model = model

@@ -64,6 +64,8 @@ class ScriptedRunner:
     each position with the text so far. Rows depend on the tokens of their sequence alone.
     """
 
+    largest_ids: Sequence[int] = ()  # not known
+
     def __init__(self, script: Script, limits: ModelLimits) -> None:
         self.limits = limits
         num_slots = limits.num_blocks * limits.block_size
