@@ -185,9 +185,7 @@ class Step {
     }
 
     void project(const Linear& linear, int64_t tile, int64_t begin, int64_t end, float* out) {
-        multiply(linear, tile, normed_, begin, end, [&](int64_t row, F16x sums) {
-            put(out + row * stride_, linear, tile, sums);
-        });
+        multiply_into(linear, tile, normed_, begin, end, out, stride_, [&](float* row, F16x sums) { put(row, linear, tile, sums); });
     }
 
     // Turns queries and keys, and puts the keys and values of a row into the cache.
@@ -214,7 +212,7 @@ class Step {
     // none those whose logits are wanted, at the end.
     void add_projected(Thread& thread, const Linear& linear, const Activations& from, const float* weight) {
         each_tile(thread, num_tiles(linear.rows), rows_, linear.cols, [&](int64_t tile, int64_t begin, int64_t end) {
-            multiply(linear, tile, from, begin, end, [&](int64_t row, F16x sums) { add(x_ + row * m_.hidden, linear, tile, sums); });
+            multiply_into(linear, tile, from, begin, end, x_, m_.hidden, [&](float* row, F16x sums) { add(row, linear, tile, sums); });
         });
         if (weight) return each(thread, rows_, [&](int64_t row) { enter(row, weight); });
         each(thread, b_.num_logits, [&](int64_t i) {
