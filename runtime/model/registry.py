@@ -39,7 +39,8 @@ def load_model(path: Path, config: EngineConfig) -> Model:
             runner = _runner(shape, weights, config)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
-        digest = _digest(weights.digest, tokenizer.digest, config.dtype, str(config.is_exact))
+        numerics = (config.is_exact, config.is_quantized)
+        digest = _digest(weights.digest, tokenizer.digest, config.dtype, *map(str, numerics))
     return_freed_memory()  # of a tokenizer alone 30 MB: its JSON
     return Model(path.name, digest, tokenizer, runner)
 

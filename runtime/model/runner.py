@@ -31,8 +31,8 @@ class TorchRunner:
 
     def __init__(self, model: Llama, config: EngineConfig) -> None:
         self._model = model
-        self._dtype = model.embedding.dtype
-        self._device = model.embedding.device
+        self._dtype = model.dtype
+        self._device = model.device
         self._block_size = config.block_size
         self._limits = limits_of(model.config, config, self._dtype.itemsize)
         shape = KVShape(
