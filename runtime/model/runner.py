@@ -72,6 +72,7 @@ class TorchRunner:
             block_size=self._block_size,
             dtype=self._dtype,
             device=self._device,
+            window=self._model.config.window_of(self._limits.max_context),
         )
         return Step(
             token_ids=self._tensor(batch.token_ids),
