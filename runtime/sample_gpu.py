@@ -63,7 +63,8 @@ def _draw_masked(logits: Tensor, rows: Sequence[DrawRow]) -> list[int]:
     columns[4] = np.minimum(columns[4], 1 - 2.0**-24)
     bitmask = torch.from_numpy(np.stack([row.allowed() for row in rows])).to(device)
     apply_bitmask(logits, bitmask, torch.arange(len(logits), device=device))
-    settings = torch.from_numpy(columns.astype(np.float32)).to(device)
+    # In C's order: the kernel takes a setting's numbers to lie side by side.
+    settings = torch.from_numpy(columns.astype(np.float32, order="C")).to(device)
     found = draw(
         logits,
         SamplingRows(settings[0], settings[1].int(), settings[2], settings[3], settings[4]),
