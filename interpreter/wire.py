@@ -7,7 +7,7 @@ dataclass. What does not decode is refused by name; nothing here runs code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ MAX_NODES: Final = 2000  # in one message: the worker's loop must not be held up
 EVENTS_BYTES: Final = 256 * 2**10  # larger lists of events are split
 
 _Payload = TypeVar("_Payload")
+_Segment: TypeAlias = tuple[list[dict[str, object]], tuple[Done, ...]]
 _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError)
 
 
@@ -45,12 +46,12 @@ _EventMessage = _StartedMessage | _DeltaMessage | _DoneMessage | _FailedMessage
 _EVENTS = msgspec.msgpack.Decoder(list[_EventMessage])
 
 
-def encode_nodes(nodes: Sequence[Node]) -> bytes:
+def encode_nodes(nodes: Sequence[Node], known: Sequence[Done] = ()) -> bytes:
     """Give a segment's payload. Raises: RequestError if it cannot be sent."""
     if len(nodes) > MAX_NODES:
         raise _too_large(f"{len(nodes)} nodes", f"{MAX_NODES} nodes")
     try:
-        payload = msgspec.msgpack.encode(nodes_to_data(nodes))
+        payload = msgspec.msgpack.encode((nodes_to_data(nodes), known))
     except (ValueError, OverflowError) as error:
         raise RequestError("invalid_request", f"the segment cannot be sent: {error}") from error
     if len(payload) > MAX_PAYLOAD_BYTES:
@@ -58,13 +59,13 @@ def encode_nodes(nodes: Sequence[Node]) -> bytes:
     return payload
 
 
-def decode_nodes(payload: bytes) -> tuple[Node, ...]:
-    """Give a segment's nodes. Raises: RequestError."""
-    data = _decode(payload, list[dict[str, object]], "a segment")
+def decode_nodes(payload: bytes) -> tuple[tuple[Node, ...], tuple[Done, ...]]:
+    """Give a segment's nodes, and what is known of them. Raises: RequestError."""
+    data, known = _decode(payload, _Segment, "a segment")
     if not 0 < len(data) <= MAX_NODES:
         raise _too_large(f"{len(data)} nodes", f"1 to {MAX_NODES} nodes")
     try:
-        return nodes_from_data(data)
+        return nodes_from_data(data), known
     except (GraphError, *_MALFORMED, TypeError, KeyError) as error:
         raise RequestError("invalid_request", f"not a segment of a graph: {error}") from error
 
