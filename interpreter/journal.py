@@ -1,4 +1,4 @@
-"""An append-only record of what the nodes of runs gave: resume after a crash, replay without a model.
+"""An append-only record of what the nodes of runs gave: to go on after a kill, and to replay.
 
 A file of lines, each `crc32 json`. The first is the header; "run" lines say from which seed and
 on which model runs began, "done" lines what one node gave, under the digest of all that its value
@@ -154,7 +154,7 @@ class Journal:
         except OSError as error:
             file.close()
             raise self._error(
-                "is in use by another run; wait for it, or pass one Journal to both"
+                "is in use by another run; wait for it, or give both what plait.journal(path) opens"
             ) from error
         return file
 

@@ -52,6 +52,9 @@ class JournaledBackend:
         assert self._backend is not None, "a replay asks no model"
         return self._backend.capabilities()
 
+    def close(self) -> None:
+        """Leave the backend as it is: it belongs to whoever opened it."""
+
     def open(
         self, config: SessionConfig, listener: Listener, on_lost: Callable[[Exception], None]
     ) -> JournaledSession:

@@ -31,9 +31,7 @@ def gen_branch(prompt: BranchText, written: GenTokens, codec: TextCodec) -> Bran
     return dataclasses.replace(prompt, tokens=tokens).add(written.tail, is_given=False)
 
 
-def known_branch(
-    op: Gen | Select, done: Done, before: BranchText, codec: TextCodec
-) -> BranchText:
+def known_branch(op: Gen | Select, done: Done, before: BranchText, codec: TextCodec) -> BranchText:
     """Give the branch after a gen or select that an earlier run has finished.
 
     Raises: RequestError if the outcome is not one that the operation can have.
@@ -41,6 +39,7 @@ def known_branch(
     if isinstance(op, Gen):
         if done.tokens is None:
             raise RequestError("invalid_request", "its known outcome has no tokens")
+        codec.check_ids(done.tokens.token_ids)
         return gen_branch(codec.settle_prompt(before), done.tokens, codec)
     if done.text not in op.choices:
         raise RequestError("invalid_request", f"its known outcome {done.text!r} is no choice")

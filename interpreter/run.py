@@ -81,7 +81,7 @@ def checked_journal(value: object) -> Journal | str | os.PathLike[str] | None:
 
     if isinstance(value, Journal | str | os.PathLike):
         return cast("Journal | str | os.PathLike[str] | None", value)
-    raise InvalidArgument(f"journal={value!r}: pass the path of a file, or a plait.Journal")
+    raise InvalidArgument(f"journal={value!r}: pass the path of a file, or plait.journal(path)")
 
 
 @contextmanager

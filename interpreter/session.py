@@ -33,6 +33,7 @@ from .states import NodeState, sources_of
 from .turns import close_turn, open_turn
 
 _log = logging.getLogger(__name__)
+_NO_META = NodeMeta()
 
 
 class ExecutorSession:
@@ -218,7 +219,7 @@ class ExecutorSession:
         state: NodeState,
         branch: BranchText,
         text: str,
-        meta: NodeMeta = NodeMeta(),
+        meta: NodeMeta = _NO_META,
         tokens: GenTokens | None = None,
     ) -> None:
         state.status, state.branch, state.text, state.selection = "done", branch, text, None

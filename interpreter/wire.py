@@ -7,7 +7,7 @@ dataclass. What does not decode is refused by name; nothing here runs code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -22,8 +22,12 @@ MAX_NODES: Final = 2000  # in one message: the worker's loop must not be held up
 EVENTS_BYTES: Final = 256 * 2**10  # larger lists of events are split
 
 _Payload = TypeVar("_Payload")
-_Segment: TypeAlias = tuple[list[dict[str, object]], tuple[Done, ...]]
 _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+class _Segment(msgspec.Struct, array_like=True):
+    nodes: list[dict[str, object]]
+    known: tuple[Done, ...] = ()
 
 
 class _StartedMessage(msgspec.Struct, array_like=True, tag="started"):
@@ -51,7 +55,7 @@ def encode_nodes(nodes: Sequence[Node], known: Sequence[Done] = ()) -> bytes:
     if len(nodes) > MAX_NODES:
         raise _too_large(f"{len(nodes)} nodes", f"{MAX_NODES} nodes")
     try:
-        payload = msgspec.msgpack.encode((nodes_to_data(nodes), known))
+        payload = msgspec.msgpack.encode(_Segment(nodes_to_data(nodes), tuple(known)))
     except (ValueError, OverflowError) as error:
         raise RequestError("invalid_request", f"the segment cannot be sent: {error}") from error
     if len(payload) > MAX_PAYLOAD_BYTES:
@@ -61,11 +65,12 @@ def encode_nodes(nodes: Sequence[Node], known: Sequence[Done] = ()) -> bytes:
 
 def decode_nodes(payload: bytes) -> tuple[tuple[Node, ...], tuple[Done, ...]]:
     """Give a segment's nodes, and what is known of them. Raises: RequestError."""
-    data, known = _decode(payload, _Segment, "a segment")
+    segment = _decode(payload, _Segment, "a segment")
+    data = segment.nodes
     if not 0 < len(data) <= MAX_NODES:
         raise _too_large(f"{len(data)} nodes", f"1 to {MAX_NODES} nodes")
     try:
-        return nodes_from_data(data), known
+        return nodes_from_data(data), segment.known
     except (GraphError, *_MALFORMED, TypeError, KeyError) as error:
         raise RequestError("invalid_request", f"not a segment of a graph: {error}") from error
 

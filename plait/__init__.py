@@ -47,6 +47,7 @@ from .lang.graph import Graph
 from .lang.state import State
 
 if TYPE_CHECKING:
+    from .interpreter.journal import Journal
     from .runtime.config import EngineConfig
 
 __all__ = [
@@ -67,7 +68,6 @@ __all__ = [
     "Invalid",
     "InvalidArgument",
     "Joined",
-    "Journal",
     "JournalError",
     "ModelError",
     "NodeError",
@@ -90,6 +90,7 @@ __all__ = [
     "connect",
     "function",
     "gen",
+    "journal",
     "local",
     "run_graph",
     "scripted",
@@ -152,6 +153,19 @@ def scripted(
     from .interpreter.backends.scripted import ScriptedBackend
 
     return ScriptedBackend(script, config, template=template, adds_bos=adds_bos)
+
+
+def journal(path: str, *, is_replay: bool = False) -> Journal:
+    """Open a journal for several runs: `with plait.journal(path) as kept: f.run(journal=kept)`.
+
+    What it has is not run again, what it has not is added. With `is_replay` nothing is added,
+    no model is asked, and a node that it does not have is `NotRecorded`.
+
+    Raises: JournalError for a file that is in use, is no journal, or of another version.
+    """
+    from .interpreter.journal import Journal
+
+    return Journal(path, is_replay=is_replay)
 
 
 def _engine_config(options: Mapping[str, object]) -> EngineConfig:
