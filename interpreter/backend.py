@@ -17,6 +17,7 @@ class Capabilities:
     model: str
     max_context: int  # tokens
     has_chat_template: bool
+    model_digest: str = ""  # names weights and tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class SessionConfig:
     seed: int
     sampling: Sampling = Sampling()
     is_streaming: bool = False  # send Delta events
+    keeps_tokens: bool = False  # tell the tokens of each gen that is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,30 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
+class GenTokens:
+    """What a gen put into its branch, token for token.
+
+    `tail` is text after the tokens that no token of its own stands for; with `is_healed` they
+    replace the last token of the prompt.
+    """
+
+    token_ids: tuple[int, ...]
+    tail: str = ""
+    is_healed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A node is finished.
 
-    `text` is what it added to its branch; of a gen or select it is the value as well.
+    `text` is what it added to its branch; of a gen or select it is the value as well. `tokens`
+    are a gen's, where the session keeps them.
     """
 
     node: int
     text: str
     meta: NodeMeta = NodeMeta()
+    tokens: GenTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +117,11 @@ Listener: TypeAlias = Callable[[Sequence[NodeEvent]], None]
 class Session(Protocol):
     """One run on a backend. All calls are thread-safe, and return at once."""
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         """Add a segment: nodes in order of id, whose edges may point into earlier segments.
 
-        Each submitted node gets exactly one terminal event, Done or Failed.
+        Each submitted node gets exactly one terminal event, Done or Failed. `known` are gens
+        and selects of the segment that an earlier run has finished: they are not run again.
         """
         ...
 

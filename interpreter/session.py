@@ -11,18 +11,29 @@ from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Source, Text, Val
 from ..lang.words import spell
 from ..runtime.errors import RequestCode, RequestError
 from ..runtime.sequence import Output, Request, ScoreRequest
-from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, SessionConfig, Started
+from .backend import (
+    Delta,
+    Done,
+    Failed,
+    GenTokens,
+    Listener,
+    NodeEvent,
+    NodeMeta,
+    SessionConfig,
+    Started,
+)
 from .branch import BranchText, TextCodec
 from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
 from .lowering import gen_request
-from .outcome import gen_outcome, select_outcome
+from .outcome import gen_outcome, known_branch, select_outcome
 from .seeds import place_seed
 from .selection import prepare
 from .states import NodeState, sources_of
 from .turns import close_turn, open_turn
 
 _log = logging.getLogger(__name__)
+_NO_META = NodeMeta()
 
 
 class ExecutorSession:
@@ -52,12 +63,13 @@ class ExecutorSession:
         self._events: list[NodeEvent] = []
         self._is_closed = False
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         """Add a segment; each of its nodes gets exactly one terminal event."""
         if self._is_closed:
             return
+        done_of = {done.node: done for done in known}
         for node in nodes:
-            self._add(node)
+            self._add(node, done_of.get(node.id))
         self._advance()
 
     def cancel(self, nodes: Iterable[int]) -> None:
@@ -78,12 +90,12 @@ class ExecutorSession:
         self._ready.clear()
         self._events.clear()
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: Node, known: Done | None) -> None:
         if node.id in self._states:
             message = f"node {node.id} was submitted twice; each node has its own id"
             self._events.append(Failed(node.id, "invalid_request", message, node.id))
             return
-        state = self._states[node.id] = NodeState(node)
+        state = self._states[node.id] = NodeState(node, known=known)
         if isinstance(node.op, Gen):
             ordinal = self._num_gens.get(node.branch, 0)
             self._num_gens[node.branch] = ordinal + 1
@@ -136,6 +148,9 @@ class ExecutorSession:
                 self._finish(state, *open_turn(before, role, self._chat, self._codec))
             case RoleEnd(role):
                 self._finish(state, *close_turn(before, role, self._codec))
+            case Gen() | Select() if state.known is not None:
+                branch = known_branch(node.op, state.known, before, self._codec)
+                self._finish(state, branch, state.known.text, state.known.meta)
             case Gen():
                 self._start_gen(state, node.op, before)
             case Select():
@@ -200,11 +215,16 @@ class ExecutorSession:
             self._finish(state, *gen_outcome(state.branch, text, output, self._codec))
 
     def _finish(
-        self, state: NodeState, branch: BranchText, text: str, meta: NodeMeta | None = None
+        self,
+        state: NodeState,
+        branch: BranchText,
+        text: str,
+        meta: NodeMeta = _NO_META,
+        tokens: GenTokens | None = None,
     ) -> None:
         state.status, state.branch, state.text, state.selection = "done", branch, text, None
-        done = Done(state.node.id, text, meta) if meta is not None else Done(state.node.id, text)
-        self._events.append(done)
+        told = tokens if self._config.keeps_tokens else None
+        self._events.append(Done(state.node.id, text, meta, told))
         for dependant in state.dependants:
             dependant.num_waiting -= 1
             if dependant.num_waiting == 0:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from ..lang.graph import Node
 from ..lang.ops import Value
-from .backend import Failed
+from .backend import Done, Failed
 from .branch import BranchText
 from .calls import Call
 from .selection import Selection
@@ -31,6 +31,7 @@ class NodeState:
     text: str = ""
     seed: int = 0
     failure: Failed | None = None
+    known: Done | None = None  # what an earlier run made of it
     call: Call | None = None
     selection: Selection | None = None
 

@@ -28,8 +28,10 @@ from .lang.errors import (
     GraphError,
     Invalid,
     InvalidArgument,
+    JournalError,
     ModelError,
     NodeError,
+    NotRecorded,
     NotSupported,
     PlaitError,
     PoolExceeded,
@@ -45,6 +47,7 @@ from .lang.graph import Graph
 from .lang.state import State
 
 if TYPE_CHECKING:
+    from .interpreter.journal import Journal
     from .runtime.config import EngineConfig
 
 __all__ = [
@@ -65,10 +68,12 @@ __all__ = [
     "Invalid",
     "InvalidArgument",
     "Joined",
+    "JournalError",
     "ModelError",
     "NodeError",
     "NodeMeta",
     "NodeUsage",
+    "NotRecorded",
     "NotSupported",
     "PlaitError",
     "PoolExceeded",
@@ -85,6 +90,7 @@ __all__ = [
     "connect",
     "function",
     "gen",
+    "journal",
     "local",
     "run_graph",
     "scripted",
@@ -147,6 +153,19 @@ def scripted(
     from .interpreter.backends.scripted import ScriptedBackend
 
     return ScriptedBackend(script, config, template=template, adds_bos=adds_bos)
+
+
+def journal(path: str, *, is_replay: bool = False) -> Journal:
+    """Open a journal for several runs: `with plait.journal(path) as kept: f.run(journal=kept)`.
+
+    What it has is not run again, what it has not is added. With `is_replay` nothing is added,
+    no model is asked, and a node that it does not have is `NotRecorded`.
+
+    Raises: JournalError for a file that is in use, is no journal, or of another version.
+    """
+    from .interpreter.journal import Journal
+
+    return Journal(path, is_replay=is_replay)
 
 
 def _engine_config(options: Mapping[str, object]) -> EngineConfig:

@@ -7,7 +7,9 @@ import sys
 from contextlib import ExitStack
 
 from ..interpreter.backend import Backend
+from ..interpreter.journal import Journal
 from ..interpreter.program import Function
+from ..interpreter.result import Result
 from ..lang.errors import UsageError
 from .display import StreamDisplay
 from .target import add_target, check_arguments, load_program, parse_arguments
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", metavar="FOLDER", help="the CURVE keys for that server")
     parser.add_argument("--stream", action="store_true", help="print each variable as it grows")
     parser.add_argument("--seed", type=int, help="make the run repeatable")
+    parser.add_argument("--journal", metavar="FILE", help="keep what is done, and go on from it")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -41,13 +44,29 @@ def execute(args: argparse.Namespace) -> int:
         backend = _backend(args)
         stack.callback(backend.close)
         chosen = program.options(backend=backend)
+        if args.journal is not None:
+            kept = stack.enter_context(Journal(args.journal))
+            chosen = chosen.options(journal=kept)
+            stack.callback(_tell, kept)
         if args.stream:
             return _stream(chosen, arguments)
-        result = chosen.run(**arguments)
-        print(result.text())
-        for name in result.variables:
-            print(f"{name} = {result[name]!r}", file=sys.stderr)
+        show(chosen.run(**arguments))
     return 0
+
+
+def show(result: Result) -> None:
+    """Print a run's text, and its variables beside it."""
+    print(result.text())
+    for name in result.variables:
+        print(f"{name} = {result[name]!r}", file=sys.stderr)
+
+
+def _tell(kept: Journal) -> None:
+    stats = kept.stats
+    print(
+        f"{kept.path}: {stats.num_known} outcomes were known, {stats.num_added} are new",
+        file=sys.stderr,
+    )
 
 
 def _backend(args: argparse.Namespace) -> Backend:

@@ -49,6 +49,7 @@ class Bench:
         template: str | None = CHATML,
         is_streaming: bool = False,
         is_pausing: bool = False,
+        keeps_tokens: bool = False,
     ) -> None:
         self.engine = ByHandEngine(scripted_model(lambda text: "", num_blocks=4, template=template))
         self.posted: list[Callable[[], None]] = []
@@ -56,7 +57,7 @@ class Bench:
         self.delayed: list[Callable[[], None]] = []
         later = (lambda _, call: self.delayed.append(call)) if is_pausing else None
         self.executor = Executor(self.engine, self.posted.append, later)
-        config = SessionConfig("run", seed=7, is_streaming=is_streaming)
+        config = SessionConfig("run", seed=7, is_streaming=is_streaming, keeps_tokens=keeps_tokens)
         self.session = self.executor.open(config, self.listen)
 
     def listen(self, events: Sequence[NodeEvent]) -> None:

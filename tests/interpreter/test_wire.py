@@ -15,6 +15,7 @@ from plait.interpreter.backend import (
     Delta,
     Done,
     Failed,
+    GenTokens,
     NodeEvent,
     NodeMeta,
     NodeUsage,
@@ -46,16 +47,18 @@ NODES = (
     Node(6, Value(Source(3)), 5, (3,), "0.0"),
 )
 META = NodeMeta("stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125), {"yes": 0.75}, {"yes": -1.5})
+KNOWN = (Done(3, "日本", META, GenTokens((1, 2**31 - 1), "\n", True)), Done(5, "yes", META))
 EVENTS: list[NodeEvent] = [
     Started(3),
     Delta(3, "日本"),
     Done(3, "日本\n", META),
+    KNOWN[0],
     Failed(4, "bad_grammar", "no", 3),
 ]
 
 
 def test_nodes_survive_the_wire() -> None:
-    assert wire.decode_nodes(wire.encode_nodes(NODES)) == NODES
+    assert wire.decode_nodes(wire.encode_nodes(NODES, KNOWN)) == (NODES, KNOWN)
 
 
 def test_events_survive_the_wire() -> None:
