@@ -42,6 +42,10 @@ def gen(
     choices: Sequence[str] | None = None,
     grammar: str | GrammarLike | None = None,
     captures: Sequence[str] | None = None,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
     strict: bool | None = None,
     whitespace: int | None = None,
     order: PropertyOrder | None = None,
@@ -59,10 +63,11 @@ def gen(
 
     Args:
         name: The variable; a name used again overwrites the earlier value.
-        schema: The output is JSON of a value that matches it, and `s[name]` is that value: of
-            a JSON Schema what json.loads gives, of a pydantic model, a dataclass or a
-            TypedDict an instance, of another type its value. A value that `max_tokens` or the
-            context cuts is Truncated, one that does not validate is Invalid.
+        schema: A type, a class or a JSON Schema: `s[name]` is a value of it. One scalar is
+            written as it is (`42`, `true`, `2026-01-31`, the text of a Literal), all else and
+            whatever a JSON Schema says as JSON. A JSON Schema gives what json.loads gives, a
+            pydantic model, a dataclass or a TypedDict an instance. A value that `max_tokens` or
+            the context cuts is Truncated, one that does not validate is Invalid.
         max_tokens: The most tokens to write.
         min_tokens: The fewest tokens to write before the text may end.
         stop: Text, or texts, that end the output; cut off from it.
@@ -85,6 +90,10 @@ def gen(
             `regex`, rules, terminals and parts of `grammar`. Of several texts it is the last,
             of none None; of a part that is a schema, its value. Where the output is cut,
             reading one is Truncated or Invalid.
+        ge: The least number, of a schema that is int or float.
+        gt: The number that it is over.
+        le: The greatest number.
+        lt: The number that it is under.
         strict: Refuse a schema of which something is only checked at the end.
         whitespace: The most blanks at each place where JSON allows them; 0 is compact.
         order: "listed" writes properties as the schema lists them, "any" lets the model choose.
@@ -117,6 +126,7 @@ def gen(
             schema=schema,
             grammar=grammar,
             captures=captures,
+            bounds={"ge": ge, "gt": gt, "le": le, "lt": lt},
             strict=strict,
             whitespace=whitespace,
             order=order,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import get_args
 
 from .captures import captures_of
 from .constraint import checked_constraint, constraint_of
+from .notes import bounded
 from .ops import Constraint, Gen, Input, Op, Sampling, Select, SelectMethod, Text
 from .options import choices_of, name_of, sampling, seed_of, text, wrong
 
@@ -19,14 +22,17 @@ def gen_of(
     *,
     captures: object = None,
     seed: object = None,
+    bounds: Mapping[str, object] = MappingProxyType({}),
+    schema: object = None,
     **constraints: object,
 ) -> Gen:
-    """Give a checked gen; `constraints` are those of `constraint_of`.
+    """Give a checked gen; `constraints` are those of `constraint_of`, `bounds` a number's.
 
     Raises: InvalidArgument, naming the field.
     """
     own_name = name_of(name)
-    return _gen(own_name, options, constraint_of(**constraints), seed, captures)
+    constraint = constraint_of(schema=bounded(schema, bounds), **constraints)
+    return _gen(own_name, options, constraint, seed, captures)
 
 
 def _gen(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
+from .bare import is_bare
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
 from .ops import (
@@ -62,7 +64,10 @@ def constraint_of(
     if not given:
         _refuse_options(schema_options)
         return None
-    return constraint_of_kind(given[0], values[given[0]], **schema_options)
+    constraint = constraint_of_kind(given[0], values[given[0]], **schema_options)
+    if constraint.schema is not None and is_bare(constraint.schema.hint):
+        return Constraint(schema=replace(constraint.schema, is_bare=True))
+    return constraint
 
 
 def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> Constraint:
@@ -127,6 +132,7 @@ def schema_of(
         whitespace=whole("whitespace", whitespace, 0, "0, or the most blanks at a place") or 0,
         order=known or "listed",
         registry=_registry(registry),
+        is_bare=isinstance(schema, JsonSchema) and schema.is_bare,
         hint=hint,
     )
 
@@ -202,7 +208,7 @@ def _read(schema: object, field: str = "schema") -> tuple[str, object]:
         return _dumped(schema_of_hint(schema), field), schema
     allowed = (
         "a JSON Schema as a dict, a pydantic model class, a dataclass, a TypedDict, or a type made "
-        "of str, int, float, bool, None, Literal, Enum, Optional, list, tuple and dict"
+        "of str, int, float, bool, None, date, Literal, Enum, Optional, list, tuple and dict"
     )
     raise wrong(field, schema, allowed)
 

@@ -24,6 +24,8 @@ from typing import (
 )  # fmt: skip
 
 from .errors import InvalidArgument
+from .notes import keywords_of
+from .times import TIME_SCHEMAS
 
 Schema: TypeAlias = dict[str, object]
 
@@ -31,8 +33,9 @@ SCALARS: Mapping[object, str] = {
     str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null",
 }  # fmt: skip
 WHAT_WORKS = (
-    "str, int, float, bool, None, Literal, Enum, Optional and other unions, list, tuple, dict with "
-    "str keys, dataclasses, TypedDict, Any, and Annotated[type, {JSON Schema keywords}]"
+    "str, int, float, bool, None, date, time, datetime, Literal, Enum, Optional and other unions, "
+    "list, tuple, dict with str keys, dataclasses, TypedDict, Any, and "
+    "Annotated[type, {JSON Schema keywords}]"
 )
 CONTAINERS = (list, dict, tuple)
 
@@ -119,12 +122,13 @@ class _Writer:
     def _annotated(self, args: tuple[object, ...], at: str) -> Schema:
         schema = self.schema(args[0], at)
         for note in args[1:]:
-            if not isinstance(note, Mapping):
+            keywords = keywords_of(note, schema.get("type"))
+            if keywords is None:
                 raise InvalidArgument(
                     f"schema: {at}: Annotated[..., {note!r:.60}]: only a dict of JSON Schema "
-                    "keywords has a meaning here"
+                    "keywords has a meaning here, or bounds such as annotated_types.Ge(1)"
                 )
-            schema = {**schema, **cast("Mapping[str, object]", note)}
+            schema = {**schema, **keywords}
         return schema
 
     def _container(self, origin: object, args: tuple[object, ...], at: str) -> Schema:
@@ -145,6 +149,8 @@ class _Writer:
     def _class(self, hint: type, at: str) -> Schema:
         if hint in SCALARS:
             return {"type": SCALARS[hint]}
+        if hint in TIME_SCHEMAS:
+            return dict(TIME_SCHEMAS[hint])
         if issubclass(hint, Enum):
             return {"enum": [_constant(member.value, at) for member in hint]}
         if is_pydantic(hint):

@@ -99,7 +99,8 @@ class JsonSchema:
 
     `source` is the schema as compact JSON, its properties in the author's order. `whitespace`
     bounds the blanks at each place where JSON allows them. `registry` has what a `$ref` may
-    name beside the schema's own parts. `hint` is the Python type that the value becomes; it
+    name beside the schema's own parts. `is_bare`: a value that is a string is written without
+    quotes and escapes. `hint` is the Python type that the value becomes; it
     stays in the process, and counts for nothing else.
     """
 
@@ -108,6 +109,7 @@ class JsonSchema:
     whitespace: int = 0
     order: PropertyOrder = "listed"
     registry: tuple[SchemaDocument, ...] = ()
+    is_bare: bool = False
     hint: object = field(default=None, compare=False, repr=False, metadata={"is_local": True})
 
 

@@ -14,7 +14,7 @@ from .standin import stop
 GEN_OPTIONS = (
     *(field.name for field in fields(Sampling)),
     *("regex", "choices", "schema", "grammar", "captures"),
-    *("strict", "whitespace", "order", "registry", "seed"),
+    *("ge", "gt", "le", "lt", "strict", "whitespace", "order", "registry", "seed", "n"),
 )
 MAX_INT = 2**63 - 1  # what a message to the runtime can carry
 _WIDTH = 200  # characters of a value that a message shows
