@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..runtime.sample import share_of
 from ..runtime.sequence import Output, Usage
-from .backend import NodeMeta, NodeUsage
+from .backend import ABSTAINED, NodeMeta, NodeUsage
 from .branch import BranchText, TextCodec, as_ids
+from .choices import choose
 from .selection import Selection
 
 
@@ -20,26 +22,39 @@ def gen_outcome(
         tokens = tokens.without_last()
     tokens = codec.grow(tokens, as_ids(output.token_ids))
     branch = dataclasses.replace(prompt, tokens=tokens).add(output.tail, is_given=False)
-    meta = NodeMeta(output.finish_reason, output.stop_reason, _usage(output.usage))
+    meta = NodeMeta(output.finish_reason, output.stop_reason, usage_of(output.usage))
     return branch, text, meta
 
 
+def without_stop(text: str, output: Output) -> str | None:
+    """Give a text without the stop string that ended it; None if none did."""
+    return None if output.stop_reason is None else text.removesuffix(output.stop_reason)
+
+
 def select_outcome(
-    selection: Selection, output: Output | None, codec: TextCodec
+    selection: Selection, output: Output | None, codec: TextCodec, seed: int
 ) -> tuple[BranchText, str, NodeMeta]:
-    """Append the winner's tokens; its value is the choice exactly as it was given."""
-    decision = selection.decide(output)
-    choices = selection.op.choices
+    """Append the tokens of the choice that is taken, which is given exactly as it was asked for.
+
+    Where the best is not likely enough nothing is appended.
+    """
+    decision, op = selection.decide(output), selection.op
+    choices = op.choices
+    is_abstaining = decision.probabilities[decision.winner] < (op.abstain_below or 0)
     meta = NodeMeta(
-        finish_reason="stop",
-        usage=_usage(output.usage) if output is not None else NodeUsage(),
+        finish_reason=ABSTAINED if is_abstaining else "stop",
+        usage=usage_of(output.usage) if output is not None else NodeUsage(),
         probabilities=dict(zip(choices, decision.probabilities, strict=True)),
         scores=dict(zip(choices, decision.scores, strict=True)),
     )
-    return selection.chosen(codec, decision.winner), choices[decision.winner], meta
+    if is_abstaining:
+        return selection.branch, "", meta
+    chosen = choose(decision, op.temperature or 0, share_of(seed, 0))
+    return selection.chosen(codec, chosen), choices[chosen], meta
 
 
-def _usage(usage: Usage) -> NodeUsage:
+def usage_of(usage: Usage) -> NodeUsage:
+    """Give a request's usage as a node's."""
     return NodeUsage(
         **{field.name: getattr(usage, field.name) for field in dataclasses.fields(NodeUsage)}
     )

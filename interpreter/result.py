@@ -9,7 +9,7 @@ from typing import Any
 from ..lang.errors import InvalidArgument, UnknownVariable
 from ..lang.forks import Gathered, gather
 from ..lang.graph import Graph, variables_of
-from ..lang.ops import Gen, Select, Source
+from ..lang.ops import Gen, Score, Select, Source
 from ..lang.tape import Tape
 from ..lang.transcript import messages_of, text_of
 from .backend import Done, NodeMeta, NodeUsage
@@ -145,7 +145,9 @@ class Result:
         return self._driver
 
     def _tip(self) -> int | None:
-        return max((node.id for node in self._tape.nodes if node.branch == ""), default=None)
+        own = (node for node in self._tape.nodes if node.branch == "")
+        # A score stands beside the text, wherever that has got to.
+        return max((node.id for node in own if not isinstance(node.op, Score)), default=None)
 
     def _find(self, name: str) -> tuple[LiveDriver, Source | Gathered]:
         driver = self._ready()

@@ -32,6 +32,7 @@ def gen(
     max_tokens: int | None = None,
     min_tokens: int | None = None,
     stop: str | Sequence[str] | None = None,
+    keep_stop: bool | None = None,
     temperature: float | None = None,
     top_p: float | None = None,
     top_k: int | None = None,
@@ -71,6 +72,7 @@ def gen(
         max_tokens: The most tokens to write.
         min_tokens: The fewest tokens to write before the text may end.
         stop: Text, or texts, that end the output; cut off from it.
+        keep_stop: Leave the stop string in the text; the value does not have it in any case.
         temperature: 0 is greedy; higher is more varied.
         top_p: Draw from the most likely tokens that together have this probability.
         top_k: Draw from this many most likely tokens; 0 or -1 for all.
@@ -111,6 +113,7 @@ def gen(
             max_tokens=max_tokens,
             min_tokens=min_tokens,
             stop=stop,
+            keep_stop=keep_stop,
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
@@ -138,8 +141,19 @@ def gen(
         raise type(error)(f"{place()}gen({name!r}): {error}") from None
 
 
-def select(name: str | None, choices: Sequence[str], method: SelectMethod = "sum") -> Expr:
+def select(
+    name: str | None,
+    choices: Sequence[str],
+    method: SelectMethod = "sum",
+    *,
+    top: int | None = None,
+    temperature: float | None = None,
+    abstain_below: float | None = None,
+    seed: int | None = None,
+) -> Expr:
     """Score every choice after the text so far, append the best, and keep it as `name`.
+
+    `s.meta(name).probabilities` has the probability of each choice; they sum to 1.
 
     Args:
         name: The variable, or None for no variable.
@@ -147,11 +161,26 @@ def select(name: str | None, choices: Sequence[str], method: SelectMethod = "sum
         method: "sum" takes the likeliest text; "token_length_normalized" the best mean
             log-probability of its tokens; "greedy_token_selection" compares token by token;
             "unconditional_likelihood_normalized" subtracts how likely the text is by itself.
+        top: The value is the list of so many choices, the best first; the text goes on from it.
+        temperature: Draw from the probabilities, each to the power of 1/temperature. None or 0
+            takes the best; the run's own temperature is for gens.
+        abstain_below: Where no choice is at least this likely, append nothing: the value is
+            None, with `top` an empty list, and the finish reason "abstained".
+        seed: Fixes the draw; else it follows from the run's seed and its place.
 
     Raises: InvalidArgument naming the option.
     """
     try:
-        return Expr((select_of(name, choices, method),))
+        op = select_of(
+            name,
+            choices,
+            method,
+            top=top,
+            temperature=temperature,
+            abstain_below=abstain_below,
+            seed=seed,
+        )
+        return Expr((op,))
     except InvalidArgument as error:
         raise InvalidArgument(f"{place()}select({name!r}): {error}") from None
 

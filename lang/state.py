@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, TypeAlias, cast, overload
 
+from . import scores
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
 from .expr import Expr, Link, Part, Ref, parts_of, turn
@@ -14,6 +15,7 @@ from .forks import Forks, Gathered, Joined
 from .graph import Where, variables_of
 from .ops import Op, Role, RoleBegin, RoleEnd, Source, Text, Value
 from .roles import RoleBlock
+from .scores import LogProb
 from .standin import Hole, stop
 from .tape import Tape
 from .transcript import messages_of, text_of
@@ -124,6 +126,14 @@ class State:
     def meta(self, name: str) -> Meta:
         """Give what is known of a variable besides its value; waits for it."""
         return cast(Meta, self._driver.meta(self._source_of(name, "meta").node))
+
+    def score(self, text: str | Ref) -> LogProb:
+        """Say how likely `text` is here; the state stays as it is. Waits where it is read."""
+        return scores.score(self, text)
+
+    def log_prob(self, name: str) -> Any:
+        """Say how likely what a variable's gen wrote was: a LogProb, after a join a list."""
+        return scores.log_prob(self, name)
 
     def variables(self) -> tuple[str, ...]:
         """Give the names that can be read: inherited, joined and own."""

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from ..kernels.device import uses_triton
-from ..kernels.sampling import NOT_FINITE, DrawRow, draw, logprobs
+from ..kernels.sampling import NOT_FINITE, POINTS, DrawRow, draw, logprobs
 from .errors import RequestError
 from .grammar.spec import Bitmask
 from .model.interface import Logits
@@ -99,6 +99,11 @@ def point_of(seed: int, position: int) -> int:
     """Give the number under POINTS that belongs to (seed, position): 53 bits of a hash."""
     digest = hashlib.blake2b(f"{seed}/{position}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 11
+
+
+def share_of(seed: int, position: int) -> float:
+    """Give the same number as a share of the whole: from 0 to 1, without 1."""
+    return point_of(seed, position) / POINTS
 
 
 def _settings(row: SampleRow, plain: DrawRow) -> DrawRow:

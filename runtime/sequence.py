@@ -26,7 +26,8 @@ class SamplingParams:
     """How tokens are drawn.
 
     `max_tokens` None means up to the end of the context. `temperature` 0 is greedy.
-    `top_k` 0 or -1 keeps every token. `stop` strings end the output and are cut off.
+    `top_k` 0 or -1 keeps every token. `stop` strings end the output, and are cut off from it
+    unless `keep_stop` says otherwise.
     `heal` lets the output spell the prompt's last token anew, as part of a longer one.
 
     Raises: RequestError (invalid_request), naming the field.
@@ -35,6 +36,7 @@ class SamplingParams:
     max_tokens: int | None = None
     min_tokens: int = 0
     stop: tuple[str, ...] = ()
+    keep_stop: bool = False
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
