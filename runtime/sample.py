@@ -73,13 +73,15 @@ def sample(
     ]
 
 
-def gather_logprobs(logits: Logits, token_ids: Sequence[int], vocab_size: int) -> list[float]:
-    """Give log P(token_ids[i]) under row i of `logits` [r, width], over ids < `vocab_size`.
+def gather_logprobs(
+    logits: Logits, token_ids: Sequence[Sequence[int]], vocab_size: int
+) -> list[list[float]]:
+    """Give log P of each of token_ids[i] under row i of `logits`, over ids < `vocab_size`.
 
     Raises: RequestError (non_finite_logits; invalid_request for an id past the vocabulary).
     """
     size = min(vocab_size, logits.shape[1])
-    if any(not 0 <= i < size for i in token_ids):
+    if any(not 0 <= i < size for ids in token_ids for i in ids):
         raise RequestError("invalid_request", f"a token id to score is not under {size}")
     usable = logits[: len(token_ids), :size]
     if isinstance(usable, np.ndarray):
@@ -90,7 +92,7 @@ def gather_logprobs(logits: Logits, token_ids: Sequence[int], vocab_size: int) -
         from .sample_gpu import gather_rows
 
         found = gather_rows(usable, token_ids)
-    if any(map(math.isnan, found)):
+    if any(math.isnan(each) for row in found for each in row):
         raise RequestError("non_finite_logits", "non-finite logits while scoring")
     return found
 
