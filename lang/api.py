@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Never, Protocol, TypeAlias
 
 from .checked_ops import gen_of, select_of
-from .errors import InvalidArgument, NotSupported
+from .errors import InvalidArgument
 from .expr import Expr, turn
 from .ops import Constraint, PropertyOrder, SelectMethod
-from .options import GEN_OPTIONS, refuse_n, refuse_unknown, sampling
+from .options import GEN_OPTIONS, refuse_unknown, samples_of, sampling
 from .where import place
 
 # A JSON Schema, or a class or type; typing has no common type of those, such as `list[int]`.
@@ -52,7 +52,7 @@ def gen(
     order: PropertyOrder | None = None,
     registry: Mapping[str, Schema] | None = None,
     seed: int | None = None,
-    n: None = None,
+    n: int | None = None,
     **unknown: Never,
 ) -> Expr:
     """Let the model write here, and keep what it wrote as the variable `name`.
@@ -101,14 +101,16 @@ def gen(
         order: "listed" writes properties as the schema lists them, "any" lets the model choose.
         registry: JSON Schemas by URI, for the `$ref`s of the schema: nothing is fetched.
         seed: Fixes the draws of this gen; else they follow from the run's seed and its place.
-        n: Refused: to take several samples, fork.
+        n: Take so many samples, each in a branch of its own: `s += expr` with such a gen in it is
+            a fork, and `s[name]` the list of the samples. The text of `s` goes on from none of
+            them: append the one that you choose. A `seed` counts up from sample to sample.
         unknown: Refused, with the options that there are.
 
-    Raises: InvalidArgument naming the option, NotSupported for `n`.
+    Raises: InvalidArgument naming the option.
     """
     try:
         refuse_unknown(unknown, GEN_OPTIONS)
-        refuse_n(n)
+        num_samples = samples_of(n, name, temperature)
         options = sampling(
             max_tokens=max_tokens,
             min_tokens=min_tokens,
@@ -136,9 +138,9 @@ def gen(
             registry=registry,
             seed=seed,
         )
-        return Expr((op,))
-    except (InvalidArgument, NotSupported) as error:
-        raise type(error)(f"{place()}gen({name!r}): {error}") from None
+        return Expr((op,), num_samples)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{place()}gen({name!r}): {error}") from None
 
 
 def select(

@@ -11,7 +11,6 @@ from typing import get_args
 from .captures import captures_of
 from .constraint import checked_constraint, constraint_of
 from .errors import InvalidArgument
-from .notes import bounded
 from .ops import Constraint, Gen, Input, Op, Sampling, Score, Select, SelectMethod, Text
 from .options import choices_of, name_of, real, sampling, seed_of, text, whole, wrong
 
@@ -34,7 +33,11 @@ def gen_of(
     Raises: InvalidArgument, naming the field.
     """
     own_name = name_of(name)
-    constraint = constraint_of(schema=bounded(schema, bounds), **constraints)
+    if any(value is not None for value in bounds.values()):
+        from .notes import bounded  # few gens have bounds
+
+        schema = bounded(schema, bounds)
+    constraint = constraint_of(schema=schema, **constraints)
     return _gen(own_name, options, constraint, seed, captures)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
-from .bare import is_bare
 from .errors import InvalidArgument
 from .hints import describes_values, schema_of_hint
 from .ops import (
@@ -65,9 +64,12 @@ def constraint_of(
         _refuse_options(schema_options)
         return None
     constraint = constraint_of_kind(given[0], values[given[0]], **schema_options)
-    if constraint.schema is not None and is_bare(constraint.schema.hint):
-        return Constraint(schema=replace(constraint.schema, is_bare=True))
-    return constraint
+    if constraint.schema is None or constraint.schema.hint is None:
+        return constraint
+    from .bare import is_bare  # it needs datetime, which `import plait` does without
+
+    is_one = is_bare(constraint.schema.hint)
+    return Constraint(schema=replace(constraint.schema, is_bare=is_one))
 
 
 def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> Constraint:

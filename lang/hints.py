@@ -24,8 +24,6 @@ from typing import (
 )  # fmt: skip
 
 from .errors import InvalidArgument
-from .notes import keywords_of
-from .times import TIME_SCHEMAS
 
 Schema: TypeAlias = dict[str, object]
 
@@ -55,6 +53,11 @@ class PydanticModel(Protocol):
 def is_pydantic(hint: object) -> TypeGuard[PydanticModel]:
     """Say whether it is a pydantic model class, without importing pydantic."""
     return isinstance(hint, type) and hasattr(hint, "model_json_schema")
+
+
+def is_time(hint: type) -> bool:
+    """Say whether it is date, time or datetime, without importing datetime."""
+    return hint.__module__ == "datetime" and hint.__name__ in ("date", "time", "datetime")
 
 
 def describes_values(hint: object) -> bool:
@@ -120,6 +123,8 @@ class _Writer:
         raise _refused(hint, at)
 
     def _annotated(self, args: tuple[object, ...], at: str) -> Schema:
+        from .notes import keywords_of  # few types have notes
+
         schema = self.schema(args[0], at)
         for note in args[1:]:
             keywords = keywords_of(note, schema.get("type"))
@@ -149,7 +154,9 @@ class _Writer:
     def _class(self, hint: type, at: str) -> Schema:
         if hint in SCALARS:
             return {"type": SCALARS[hint]}
-        if hint in TIME_SCHEMAS:
+        if is_time(hint):
+            from .times import TIME_SCHEMAS
+
             return dict(TIME_SCHEMAS[hint])
         if issubclass(hint, Enum):
             return {"enum": [_constant(member.value, at) for member in hint]}

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
-from .hints import CONTAINERS, SCALARS, is_pydantic, members_of
-from .times import TIME_SCHEMAS, read_time
+from .hints import CONTAINERS, SCALARS, is_pydantic, is_time, members_of
 
 
 class Mismatch(ValueError):
@@ -36,7 +35,7 @@ def load(hint: object, value: object, text: str) -> object:
     if hint in SCALARS or hint is None:
         return _load_scalar(hint, value)
     assert isinstance(hint, type)
-    if hint in TIME_SCHEMAS:
+    if is_time(hint):
         return _load_time(hint, value)
     if issubclass(hint, Enum):
         member = _same([member.value for member in hint], value)
@@ -55,6 +54,8 @@ def _load_scalar(hint: object, value: object) -> object:
 def _load_time(hint: type, value: object) -> object:
     if not isinstance(value, str):
         raise Mismatch(f"{value!r:.60} is no {hint.__name__}")
+    from .times import read_time  # few values are one
+
     try:
         return read_time(hint, value)
     except ValueError as error:

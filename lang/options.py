@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
-from .errors import InvalidArgument, NotSupported
+from .errors import InvalidArgument
 from .ops import Sampling
 from .standin import stop
 
@@ -179,13 +179,16 @@ def choices_of(choices: object) -> tuple[str, ...]:
     return given
 
 
-def refuse_n(n: object) -> None:
-    """Refuse several samples in one gen: its text could go on from only one of them."""
-    if n is not None:
-        raise NotSupported(
-            f"n={n!r}: a gen gives one sample; for several, fork: "
-            "`forks = s.fork(n)`, `forks += gen(...)`, `forks.join()`"
-        )
+def samples_of(n: object, name: object, temperature: object) -> int | None:
+    """Check an optional number of samples; they need a name, and a draw."""
+    count = whole("n", n, 1, "1 or more")
+    if count is None:
+        return None
+    if name is None:
+        raise InvalidArgument(f"n={n!r}: the samples are read as a list by name; give the gen one")
+    if count > 1 and temperature == 0:
+        raise InvalidArgument(f"n={n!r}: at temperature=0 all samples are the same; leave one out")
+    return count
 
 
 def _stops(value: object) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias, cast, overload
 from . import scores
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
-from .expr import Expr, Link, Part, Ref, parts_of, turn
+from .expr import Expr, Link, Part, Ref, expr_of, turn
 from .forks import Forks, Gathered, Joined
 from .graph import Where, variables_of
 from .ops import Op, Role, RoleBegin, RoleEnd, Source, Text, Value
@@ -61,7 +61,7 @@ class State:
 
     def __iadd__(self, what: str | Expr) -> State:
         """Append text or an expression. Using a name again overwrites the variable."""
-        self._append(parts_of(what))
+        self._add(expr_of(what))
         return self
 
     @overload
@@ -194,6 +194,14 @@ class State:
 
     # For forks, roles and traces
 
+    def _add(self, what: Expr) -> None:
+        if what.num_samples is None:
+            self._append(what.parts)
+        else:
+            from .samples import sample  # most programs take none
+
+            sample(self, what.parts, what.num_samples)
+
     def _append(self, parts: Sequence[Part]) -> None:
         where = caller()
         with self._lock:
@@ -249,7 +257,7 @@ class State:
     def _role(self, role: Role, content: str | Expr | _Missing) -> RoleBlock | State:
         if isinstance(content, _Missing):
             return RoleBlock(self, role)
-        self._append(turn(role, content).parts)
+        self._add(turn(role, content))
         return self
 
     def _open_turn(self, role: Role) -> int:

@@ -42,6 +42,8 @@ from .lang.errors import (
 )
 from .lang.forks import Forks, Joined
 from .lang.graph import Graph
+from .lang.scores import LogProb
+from .lang.search import beam, best_of
 from .lang.state import State
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ __all__ = [
     "Invalid",
     "InvalidArgument",
     "Joined",
+    "LogProb",
     "ModelError",
     "NodeError",
     "NodeMeta",
@@ -82,6 +85,8 @@ __all__ = [
     "UnknownVariable",
     "UsageError",
     "assistant",
+    "beam",
+    "best_of",
     "connect",
     "function",
     "gen",
