@@ -52,7 +52,9 @@ def test_equal_choices_come_in_their_own_order() -> None:
 
 
 def test_probabilities_sum_to_one_over_the_list_whatever_the_options(backend: Backend) -> None:
-    for options in ({}, {"top": 2}, {"temperature": 0.5}, {"abstain_below": 0.9}):
+    several: tuple[dict[str, Any], ...]
+    several = ({}, {"top": 2}, {"temperature": 0.5}, {"abstain_below": 0.9})
+    for options in several:
         probabilities = result_of(backend, **options).meta("x").probabilities
         assert math.fsum(probabilities.values()) == pytest.approx(1, abs=1e-12)
         assert probabilities == pytest.approx(SHARES, abs=1e-6)
