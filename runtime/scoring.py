@@ -77,27 +77,27 @@ class ScoreSheet:
         if row is not None:
             row.update((token, known[token]) for token in row.keys() & known.keys())
 
-    def wanted(self) -> Iterator[tuple[int, int]]:
-        """Give the beginnings that something is asked of, each once, as text and length."""
+    def wanted(self) -> Iterator[tuple[int, list[int]]]:
+        """Give texts and their beginnings that something is asked of, each beginning once."""
         seen: set[int] = set()
         for i in self._order:
             path = self._paths[i]
-            for place, row in enumerate(path.rows):
-                if id(row) not in seen:
-                    seen.add(id(row))
-                    yield i, path.text.score_from + place
+            new = [place for place, row in enumerate(path.rows) if id(row) not in seen]
+            seen.update(id(path.rows[place]) for place in new)
+            if new:
+                yield i, [path.text.score_from + place for place in new]
 
     def spans(self) -> list[Span]:
         """Give what has to be computed: of each row that is not known, by the first text with it.
 
         Between the first and the last of a text's rows there may be some that are known.
         """
-        found: dict[int, Span] = {}
-        for text, length in self.wanted():
-            if self.unknown(text, length):
-                span = found.setdefault(text, Span(text, length, length))
-                found[text] = Span(text, span.first, length)
-        return list(found.values())
+        found: list[Span] = []
+        for text, lengths in self.wanted():
+            unknown = [length for length in lengths if self.unknown(text, length)]
+            if unknown:
+                found.append(Span(text, unknown[0], unknown[-1]))
+        return found
 
     def answer(self) -> tuple[tuple[float, ...], ...]:
         """Give the log-probabilities of each text's tokens; all are known by now."""
@@ -122,11 +122,12 @@ class Scorer:
         """Give what a request asks for, with what the cache knows of it."""
         sheet = ScoreSheet(request.texts)
         if self._known is not None:
-            for text, length in sheet.wanted():
+            for text, lengths in sheet.wanted():
                 scored = request.texts[text]
                 mark = self._mark(scored.score_from)
-                found = self._known.find(namespace, scored.token_ids, length, mark)
-                sheet.put(text, length, found)
+                found = self._known.find(namespace, scored.token_ids, lengths, mark)
+                for length, logprobs in found.items():
+                    sheet.put(text, length, logprobs)
         return sheet
 
     def read(self, chunk: Chunk, sheet: ScoreSheet, logits: Logits) -> None:
@@ -139,13 +140,15 @@ class Scorer:
         asked = [sheet.unknown(sequence.text_id, length) for length in lengths]
         found = gather_logprobs(logits, asked, self._vocab_size)
         sequence.num_scored += len(lengths)
-        for length, token_ids, row in zip(lengths, asked, found, strict=True):
-            logprobs = dict(zip(token_ids, row, strict=True))
+        rows = {
+            length: dict(zip(token_ids, row, strict=True))
+            for length, token_ids, row in zip(lengths, asked, found, strict=True)
+        }
+        for length, logprobs in rows.items():
             sheet.put(sequence.text_id, length, logprobs)
-            if self._known is not None:
-                mark = self._mark(sequence.output_start)
-                tokens = sequence.tokens.view
-                self._known.put(sequence.namespace, tokens, length, logprobs, mark)
+        if self._known is not None:
+            mark = self._mark(sequence.output_start)
+            self._known.put(sequence.namespace, sequence.tokens.view, rows, mark)
 
     def _mark(self, score_from: int) -> bytes:
         return f"from {score_from}".encode() if self._sees_start else b""

@@ -7,10 +7,10 @@ it is found without K and V of that rest, and goes when its node goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..sequence import Int32
-from .node import TOKEN_BYTES, Node
+from .node import TOKEN_BYTES, Node, common_len
 
 # What stands before a token behind the whole blocks, as bytes -> the token -> its number.
 Place = dict[bytes, dict[int, float]]
@@ -30,35 +30,41 @@ class ScoreStore:
         self._limit = SCORES_A_TOKEN * num_blocks * block_size
 
     def find(
-        self, namespace: str, tokens: Int32, length: int, mark: bytes = b""
-    ) -> Mapping[int, float]:
-        """Give what is known of the token after the first `length`, by token.
+        self, namespace: str, tokens: Int32, lengths: Sequence[int], mark: bytes = b""
+    ) -> dict[int, Mapping[int, float]]:
+        """Give what is known of the token after the first `length`, for some lengths.
 
-        Those kept with another `mark` are others.
+        Those kept with another `mark` are others. O(len(tokens)).
         """
-        place = self._place(namespace, tokens, length)
-        return {} if place is None else place.get(self._rest(tokens, length) + mark, {})
+        places = self._places(namespace, tokens, lengths)
+        found: dict[int, Mapping[int, float]] = {}
+        for length in lengths:
+            known = places.get(self._whole(length), {}).get(self._rest(tokens, length) + mark)
+            if known is not None:
+                found[length] = known
+        return found
 
     def put(
         self,
         namespace: str,
         tokens: Int32,
-        length: int,
-        logprobs: Mapping[int, float],
+        rows: Mapping[int, Mapping[int, float]],
         mark: bytes = b"",
     ) -> None:
-        """Keep log-probabilities after the first `length` tokens, if the tree holds those."""
-        if len(logprobs) > self._limit:
+        """Keep log-probabilities after some beginnings, by their lengths; those the tree holds."""
+        num_new = sum(map(len, rows.values()))
+        if num_new > self._limit:
             return
-        if self.num_scores + len(logprobs) > self._limit:
+        if self.num_scores + num_new > self._limit:
             self.clear()
-        place = self._place(namespace, tokens, length, is_new=True)
-        if place is None:
-            return
-        known = place.setdefault(self._rest(tokens, length) + mark, {})
-        self.num_scores -= len(known)
-        known.update(logprobs)
-        self.num_scores += len(known)
+        places = self._places(namespace, tokens, list(rows), is_new=True)
+        for length, logprobs in rows.items():
+            place = places.get(self._whole(length))
+            if place is not None and logprobs:
+                known = place.setdefault(self._rest(tokens, length) + mark, {})
+                self.num_scores -= len(known)
+                known.update(logprobs)
+                self.num_scores += len(known)
 
     def forget(self, node: Node, above: int = 0) -> None:
         """Forget what a node keeps beyond its first `above` tokens."""
@@ -74,40 +80,42 @@ class ScoreStore:
             pending.extend(node.children.values())
         self.num_scores = 0
 
-    def _place(
-        self, namespace: str, tokens: Int32, length: int, is_new: bool = False
-    ) -> Place | None:
-        """Walk to where the whole blocks of the first `length` tokens end."""
-        node, at = self._roots.get(namespace), 0
-        whole = length - length % self._block_size
-        data = tokens[:whole].tobytes()
-        while node is not None and at < whole:
-            node = node.children.get(self._key(data, at))
+    def _places(
+        self, namespace: str, tokens: Int32, lengths: Sequence[int], is_new: bool = False
+    ) -> dict[int, Place]:
+        """Give the places where whole blocks end before some lengths, as far as the tree goes."""
+        node, start, end = self._roots.get(namespace), 0, 0  # the node's tokens that are ours
+        found: dict[int, Place] = {}
+        data = tokens.tobytes()
+        is_whole = True  # all of the node's tokens are ours, so that its children may go on
+        for whole in sorted(set(map(self._whole, lengths))):
+            while node is not None and end < whole:
+                node = node.children.get(self._key(data, end)) if is_whole else None
+                if node is not None:
+                    shared = common_len(node.tokens, tokens[end:])
+                    is_whole = shared == len(node.tokens)
+                    start, end = end, end + shared
             if node is None:
-                return None
-            span = len(node.tokens)
-            held = min(span, whole - at)
-            if node.tokens[:held].tobytes() != data[TOKEN_BYTES * at : TOKEN_BYTES * (at + held)]:
-                return None
-            if at + span >= whole:
-                return _at(node, whole - at, is_new)
-            at += span
-        return None if node is None else _at(node, 0, is_new)
+                return found
+            at = whole - start
+            place = node.scores.setdefault(at, {}) if is_new else node.scores.get(at)
+            if place is not None:
+                found[whole] = place
+        return found
 
     def _key(self, data: bytes, at: int) -> bytes:
         return data[TOKEN_BYTES * at : TOKEN_BYTES * (at + self._block_size)]
 
+    def _whole(self, length: int) -> int:
+        return length - length % self._block_size
+
     def _rest(self, tokens: Int32, length: int) -> bytes:
-        return tokens[length - length % self._block_size : length].tobytes()
+        return tokens[self._whole(length) : length].tobytes()
 
 
 def count_scores(node: Node) -> int:
     """Count the scores that a node keeps."""
     return sum(map(_count, node.scores.values()))
-
-
-def _at(node: Node, at: int, is_new: bool) -> Place | None:
-    return node.scores.setdefault(at, {}) if is_new else node.scores.get(at)
 
 
 def _count(place: Place) -> int:
