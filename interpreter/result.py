@@ -118,9 +118,18 @@ class Result:
         driver, found = self._find(name)
         if not isinstance(found, Source):
             raise InvalidArgument(
-                f'meta("{name}"): a fork made it a list; read it in the body: forks[i].meta(...)'
+                f'meta("{name}"): a fork or samples made it a list; metas("{name}") gives all'
             )
         return driver.meta(found.node)
+
+    def metas(self, name: str) -> list[NodeMeta | None]:
+        """Give `meta` by branch of a variable that a fork, or samples, made a list.
+
+        None stands where a branch did not set it.
+        """
+        driver, found = self._find(name)
+        sources = (found,) if isinstance(found, Source) else found
+        return [None if source is None else driver.meta(source.node) for source in sources]
 
     def text(self) -> str:
         """Give the whole text of the body's own branch, turns as the model sees them."""

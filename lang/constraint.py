@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
@@ -58,7 +58,7 @@ def constraint_of(
     if len(given) > 1:
         raise InvalidArgument(
             f"{' and '.join(given)} are {'both' if len(given) == 2 else 'all'} given; "
-            "a gen takes at most one of them"
+            f"a gen takes at most one of them{_remedy(given, schema)}"
         )
     if not given:
         _refuse_options(schema_options)
@@ -85,6 +85,12 @@ def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> C
             return Constraint(schema=schema_of(value, **schema_options))
         case "grammar":
             return grammar_of(value)
+
+
+def _remedy(given: Sequence[Kind], schema: object) -> str:
+    is_pattern = given == ["regex", "schema"] and schema is str
+    written = 'Annotated[str, {"pattern": "^...$"}]'
+    return f": regex alone gives a str, and {written} one that is never cut" if is_pattern else ""
 
 
 def checked_constraint(constraint: Constraint, depth: int = MAX_DEPTH) -> Constraint:

@@ -127,6 +127,13 @@ class State:
         """Give what is known of a variable besides its value; waits for it."""
         return cast(Meta, self._driver.meta(self._source_of(name, "meta").node))
 
+    def metas(self, name: str) -> list[Meta | None]:
+        """Give `meta` by branch of a variable that a join, or samples, made a list; waits."""
+        found = self._find(name)
+        sources = found if isinstance(found, tuple) else (found,)
+        known = (None if each is None else self._driver.meta(each.node) for each in sources)
+        return [cast("Meta | None", meta) for meta in known]
+
     def score(self, text: str | Ref) -> LogProb:
         """Say how likely `text` is here; the state stays as it is. Waits where it is read."""
         return scores.score(self, text)
@@ -289,8 +296,8 @@ class State:
         found = self._find(name)
         if isinstance(found, tuple):
             raise InvalidArgument(
-                f'{place()}{method}("{name}"): a join made it a list; '
-                f'ask a branch: forks[i].{method}("{name}")'
+                f'{place()}{method}("{name}"): a join or samples made it a list; '
+                f'ask a branch: forks[i].{method}("{name}"), or all: metas("{name}")'
             )
         return found
 

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import plait
-from plait import Backend, InvalidArgument, State, Truncated, assistant, function, gen, user
+from plait import (
+    Backend,
+    InvalidArgument,
+    NodeMeta,
+    State,
+    Truncated,
+    assistant,
+    function,
+    gen,
+    user,
+)
 from plait.lang.expr import Expr
 
 
@@ -96,6 +106,21 @@ def test_a_seed_counts_up_from_sample_to_sample(backend: Backend) -> None:
 
     alone = [one.run(seed=seed, backend=backend)["a"] for seed in (7, 8, 9)]
     assert several.run(backend=backend)["a"] == alone
+
+
+def test_what_is_known_of_each_sample_can_be_read(backend: Backend) -> None:
+    @function
+    def program(s: State) -> list[int]:
+        s += "Q:" + gen("a", n=3, max_tokens=4)
+        with pytest.raises(InvalidArgument, match=r'metas\("a"\)'):
+            s.meta("a")
+        return [meta.usage.output_tokens for meta in s.metas("a") if isinstance(meta, NodeMeta)]
+
+    result = program.run(backend=backend)
+    assert result.value == [4, 4, 4]
+    assert [meta and meta.finish_reason for meta in result.metas("a")] == ["length"] * 3
+    with pytest.raises(InvalidArgument, match=r'metas\("a"\)'):
+        result.meta("a")
 
 
 def test_one_sample_is_a_list_of_one(backend: Backend) -> None:

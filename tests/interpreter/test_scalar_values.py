@@ -196,6 +196,11 @@ def test_bounds_without_meaning_are_refused_at_the_line(
     assert part in str(caught.value)
 
 
+def test_a_str_with_a_regex_is_refused_with_the_way_to_write_it() -> None:
+    with pytest.raises(InvalidArgument, match=r"Annotated\[str, .*pattern"):
+        gen("x", str, regex="[a-z]+")
+
+
 def test_a_graph_from_json_writes_the_same_text_and_gives_the_plain_value(
     backend: Backend,
 ) -> None:
