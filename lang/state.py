@@ -295,9 +295,10 @@ class State:
     def _source_of(self, name: str, method: str) -> Source:
         found = self._find(name)
         if isinstance(found, tuple):
+            all_of = f', or all: metas("{name}")' if method == "meta" else ""
             raise InvalidArgument(
                 f'{place()}{method}("{name}"): a join or samples made it a list; '
-                f'ask a branch: forks[i].{method}("{name}"), or all: metas("{name}")'
+                f'ask a branch: forks[i].{method}("{name}"){all_of}'
             )
         return found
 
