@@ -31,7 +31,7 @@ class Function(Program):
 
         They are `backend`, `seed`, and what every gen takes unless it says otherwise:
         `max_tokens`, `min_tokens`, `stop`, `temperature`, `top_k`, `top_p`, `min_p`,
-        `ignore_eos`, `heal`.
+        `ignore_eos`, `heal`, `keep_stop`.
 
         Raises: InvalidArgument for an unknown name or a value without meaning.
         """
