@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ..lang.graph import Node
 from ..lang.ops import Sampling
+
+ABSTAINED: Final = "abstained"  # how a select ends that appends nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class NodeUsage:
 class NodeMeta:
     """What is known of a finished node besides its value.
 
-    `probabilities` and `scores` are a select's, by choice; probabilities sum to 1.
+    `probabilities` and `scores` are a select's, by choice; probabilities sum to 1. `logprobs`
+    are a score's, one a token.
     """
 
     finish_reason: str | None = None
@@ -56,6 +59,7 @@ class NodeMeta:
     usage: NodeUsage = NodeUsage()
     probabilities: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +94,15 @@ class GenTokens:
 class Done:
     """A node is finished.
 
-    `text` is what it added to its branch; of a gen or select it is the value as well. `tokens`
-    are a gen's, where the session keeps them.
+    `text` is what it added to its branch; of a gen or select it is the value as well, unless
+    `value` is another text: one without the stop string that was kept. `tokens` are a gen's,
+    where the session keeps them.
     """
 
     node: int
     text: str
     meta: NodeMeta = NodeMeta()
+    value: str | None = None
     tokens: GenTokens | None = None
 
 

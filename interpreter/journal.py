@@ -7,6 +7,7 @@ follows from (see journaled.py). A line that a crash has torn is cut off when th
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import zlib
@@ -45,15 +46,15 @@ class DoneRecord(msgspec.Struct, tag="done", frozen=True, omit_defaults=True):
     key: str
     text: str
     meta: NodeMeta = NodeMeta()
+    value: str | None = None
     tokens: GenTokens | None = None
 
     def done(self, node: int) -> Done:
         """Give it as the outcome of a node of a new run."""
-        return Done(node, self.text, self.meta, self.tokens)
+        return Done(node, self.text, self.meta, self.value, self.tokens)
 
 
 _Record: TypeAlias = _Header | RunRecord | DoneRecord
-_RECORDS = msgspec.json.Decoder(_Record)
 
 
 @dataclass(slots=True)
@@ -224,8 +225,9 @@ def opened(journal: Journal | str | os.PathLike[str]) -> Iterator[Journal]:
 
 
 def _line(record: msgspec.Struct) -> bytes:
-    data = msgspec.json.encode(record)
-    return b"%08x %b\n" % (zlib.crc32(data), data)
+    # The library's own JSON writes null for an infinite score.
+    data = json.dumps(msgspec.to_builtins(record), separators=(",", ":"), ensure_ascii=False)
+    return b"%08x %b\n" % (zlib.crc32(data.encode()), data.encode())
 
 
 def _decode(line: bytes) -> _Record | None:
@@ -234,8 +236,8 @@ def _decode(line: bytes) -> _Record | None:
     if checksum != b"%08x" % zlib.crc32(data):
         return None
     try:
-        return _RECORDS.decode(data)
-    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(data), _Record)
+    except ValueError:
         return None
 
 

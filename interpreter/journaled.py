@@ -18,7 +18,7 @@ from functools import partial
 
 from ..lang.errors import JournalError
 from ..lang.graph import Node
-from ..lang.ops import Gen, Select, Text, Value
+from ..lang.ops import Gen, Score, Select, Text, Value
 from ..lang.serialize import nodes_to_data
 from ..lang.words import spell
 from .backend import (
@@ -151,13 +151,15 @@ class JournaledSession:
             case Text(text):
                 return Done(node.id, text)
             case Value(source) if source.capture is None:
-                return Done(node.id, self._known[source.node].text)
+                source_done = self._known[source.node]
+                given = source_done.text if source_done.value is None else source_done.value
+                return Done(node.id, given)
             case _:
                 record = self._journal.get(self._keys.key(node.id))
                 return None if record is None else record.done(node.id)
 
     def _told(self, node: Node, done: Done) -> list[NodeEvent]:
-        if not isinstance(node.op, Gen | Select) or not self._config.is_streaming:
+        if not isinstance(node.op, Gen | Select | Score) or not self._config.is_streaming:
             return [done]
         delta = [Delta(node.id, done.text)] if isinstance(node.op, Gen) and done.text else []
         return [Started(node.id), *delta, done]
@@ -168,7 +170,8 @@ class JournaledSession:
             return
         with self._lock:
             before = self._needed(nodes)
-            known = [self._known[node.id] for node in before if isinstance(node.op, Gen | Select)]
+            ran = (node for node in before if isinstance(node.op, Gen | Select | Score))
+            known = [self._known[node.id] for node in ran]
             if self._session is None:
                 config = replace(self._config, keeps_tokens=True)
                 self._session = self._start(config, self._on_events)
@@ -214,7 +217,7 @@ class JournaledSession:
         """Write an outcome down before the program can see it."""
         if self._keys.is_recorded(done.node):
             key = self._keys.key(done.node)
-            self._journal.add(DoneRecord(key, done.text, done.meta, done.tokens))
+            self._journal.add(DoneRecord(key, done.text, done.meta, done.value, done.tokens))
         self._keys.settle(done)
 
 

@@ -44,6 +44,8 @@ from .lang.errors import (
 )
 from .lang.forks import Forks, Joined
 from .lang.graph import Graph
+from .lang.scores import LogProb
+from .lang.search import beam, best_of
 from .lang.state import State
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ __all__ = [
     "InvalidArgument",
     "Joined",
     "JournalError",
+    "LogProb",
     "ModelError",
     "NodeError",
     "NodeMeta",
@@ -87,6 +90,8 @@ __all__ = [
     "UnknownVariable",
     "UsageError",
     "assistant",
+    "beam",
+    "best_of",
     "connect",
     "function",
     "gen",

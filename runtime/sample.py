@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..kernels.device import uses_triton
-from ..kernels.sampling import NOT_FINITE, DrawRow, draw, logprobs
+from ..kernels.sampling import NOT_FINITE, POINTS, DrawRow, draw, logprobs
 from .errors import RequestError
 from .grammar.spec import Bitmask
 from .model.interface import Logits
@@ -83,13 +83,15 @@ def sample(
     ]
 
 
-def gather_logprobs(logits: Logits, token_ids: Sequence[int], vocab_size: int) -> list[float]:
-    """Give log P(token_ids[i]) under row i of `logits` [r, width], over ids < `vocab_size`.
+def gather_logprobs(
+    logits: Logits, token_ids: Sequence[Sequence[int]], vocab_size: int
+) -> list[list[float]]:
+    """Give log P of each of token_ids[i] under row i of `logits`, over ids < `vocab_size`.
 
     Raises: RequestError (non_finite_logits; invalid_request for an id past the vocabulary).
     """
     size = min(vocab_size, logits.shape[1])
-    if any(not 0 <= i < size for i in token_ids):
+    if any(not 0 <= i < size for ids in token_ids for i in ids):
         raise RequestError("invalid_request", f"a token id to score is not under {size}")
     usable = logits[: len(token_ids), :size]
     if isinstance(usable, np.ndarray):
@@ -100,7 +102,7 @@ def gather_logprobs(logits: Logits, token_ids: Sequence[int], vocab_size: int) -
         from .sample_gpu import gather_rows
 
         found = gather_rows(usable, token_ids)
-    if any(map(math.isnan, found)):
+    if any(math.isnan(each) for row in found for each in row):
         raise RequestError("non_finite_logits", "non-finite logits while scoring")
     return found
 
@@ -109,6 +111,11 @@ def point_of(seed: int, position: int) -> int:
     """Give the number under POINTS that belongs to (seed, position): 53 bits of a hash."""
     digest = hashlib.blake2b(f"{seed}/{position}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 11
+
+
+def share_of(seed: int, position: int) -> float:
+    """Give the same number as a share of the whole: from 0 to 1, without 1."""
+    return point_of(seed, position) / POINTS
 
 
 def _settings(row: SampleRow, plain: DrawRow) -> DrawRow:

@@ -26,7 +26,8 @@ class SamplingParams:
     """How tokens are drawn.
 
     `max_tokens` None means up to the end of the context. `temperature` 0 is greedy.
-    `top_k` 0 or -1 keeps every token. `stop` strings end the output and are cut off.
+    `top_k` 0 or -1 keeps every token. `stop` strings end the output, and are cut off from it
+    unless `keep_stop` says otherwise.
     `heal` lets the output spell the prompt's last token anew, as part of a longer one.
 
     Raises: RequestError (invalid_request), naming the field.
@@ -35,6 +36,7 @@ class SamplingParams:
     max_tokens: int | None = None
     min_tokens: int = 0
     stop: tuple[str, ...] = ()
+    keep_stop: bool = False
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
@@ -207,8 +209,9 @@ class Sequence:
     """One text on its way through the model.
 
     The scheduler owns `block_table`, `node` and `num_computed_tokens`; the engine appends to
-    `tokens` and `logprobs`, ends the healing by `settle`, which may move `output_start` and
-    `num_computed_tokens` back by a token, and counts guesses that came true (`Draw.next`).
+    `tokens`, counts the rows that were scored, ends the healing by `settle`, which may move
+    `output_start` and `num_computed_tokens` back by a token, and counts guesses that came true
+    (`Draw.next`).
     Always 0 <= num_computed_tokens <= num_needed; K and V of the first `num_computed_tokens`
     tokens stand in the blocks of the table.
     """
@@ -219,7 +222,9 @@ class Sequence:
     output_start: int  # what comes before it was given; with `is_scored`, what follows as well
     is_scored: bool = False
     is_healing: bool = False  # whether the last token of the prompt stays is not known yet
-    logprobs: list[float] = field(default_factory=list)
+    text_id: int = 0  # which of its request's texts is scored
+    first_row: int = 0  # tokens before the first one that this sequence scores
+    num_scored: int = 0  # rows
     block_table: Ints = field(default_factory=Ints)
     node: Node | None = None  # locked in the radix cache
     num_computed_tokens: int = 0
@@ -237,7 +242,7 @@ class Sequence:
     def num_reusable(self) -> int:
         """Tokens that may come from the cache: it holds no logits, so wanted rows are computed."""
         if self.is_scored:
-            return self.output_start - 1 + len(self.logprobs)
+            return self.first_row - 1 + self.num_scored
         return self.num_settled - 1
 
     @property

@@ -92,10 +92,10 @@ EXPORT void plait_sample(const float* logits, int64_t stride, int64_t width, con
     chosen()->sample(logits, stride, width, rows, num_rows, pool(), drawn);
 }
 
-EXPORT void plait_logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
-                           double* found) {
+EXPORT void plait_logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* starts,
+                           const int64_t* ids, int64_t num_rows, double* found) {
     const Turn turn(pool().turn);
-    chosen()->logprobs(logits, stride, width, ids, num_rows, pool(), found);
+    chosen()->logprobs(logits, stride, width, starts, ids, num_rows, pool(), found);
 }
 
 EXPORT void plait_attention(const Model* model, const Cache* cache, const Batch* batch, int32_t layer, const float* qkv,

@@ -50,9 +50,12 @@ static void sample(const float* logits, int64_t stride, int64_t width, const Dra
     });
 }
 
-static void logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
-                     Pool& pool, double* found) {
-    each_row(num_rows, pool, [&](int64_t row) { found[row] = logprob_of(logits + row * stride, width, ids[row]); });
+static void logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* starts, const int64_t* ids,
+                     int64_t num_rows, Pool& pool, double* found) {
+    each_row(num_rows, pool, [&](int64_t row) {
+        const int64_t start = starts[row];
+        logprobs_of(logits + row * stride, width, ids + start, starts[row + 1] - start, found + start);
+    });
 }
 
 template <class Tiles>

@@ -30,7 +30,7 @@ _PROTOTYPES = {
     ),
     "plait_logprobs": (
         None,
-        (c_void_p, c_int64, c_int64, c_void_p, c_int64, POINTER(c_double)),
+        (c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_int64, POINTER(c_double)),
     ),
     "plait_attention": (
         None,

@@ -97,9 +97,14 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model ready to serve. `digest` names weights and tokenizer: it starts the cache key."""
+    """A model ready to serve. `digest` names weights and tokenizer: it starts the cache key.
+
+    `sees_output_start`: what it says depends on where an output starts, and not only on the text
+    before; only a stand-in for a model is like that.
+    """
 
     name: str
     digest: str
     tokenizer: Tokenizer
     runner: Runner
+    sees_output_start: bool = False

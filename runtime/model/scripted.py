@@ -160,7 +160,8 @@ def scripted_model(
         block_size=block_size,
         logits_width=tokenizer.vocab_size if logits_width is None else logits_width,
     )
-    return Model("scripted", "scripted-1", tokenizer, ScriptedRunner(script, limits))
+    runner = ScriptedRunner(script, limits)
+    return Model("scripted", "scripted-1", tokenizer, runner, sees_output_start=True)
 
 
 def _output_start(batch: Batch, i: int) -> int | None:

@@ -87,7 +87,7 @@ def test_a_value_of_a_pydantic_model_is_an_instance(backend: Backend) -> None:
 
 
 def test_a_string_is_given_without_its_quotes(backend: Backend) -> None:
-    result = result_of(backend, "text:", str)
+    result = result_of(backend, "text:", {"type": "string"})
     assert result["x"] == "a b"
     assert result.text() == 'text:"a b"'
 
