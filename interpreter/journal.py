@@ -236,9 +236,10 @@ def _decode(line: bytes) -> _Record | None:
     if checksum != b"%08x" % zlib.crc32(data):
         return None
     try:
-        return msgspec.convert(json.loads(data), _Record)
+        record: _Record = msgspec.convert(json.loads(data), _Record)
     except ValueError:
         return None
+    return record
 
 
 def _lock(file: BinaryIO) -> None:

@@ -237,14 +237,14 @@ class ExecutorSession:
             )
             self._fail(state, code, output.error or f"the engine stopped it: {code}")
         elif state.selection is not None:
-            outcome = select_outcome(state.selection, output, self._codec, state.seed)
-            self._finish(state, *outcome)
+            chosen = select_outcome(state.selection, output, self._codec, state.seed)
+            self._finish(state, *chosen)
         elif state.scoring is not None:
             self._finish(state, state.branch, "", score_meta(output))
         else:
             text = "".join(call.texts)
-            outcome = gen_outcome(state.branch, text, output, self._codec)
-            self._finish(state, *outcome, value=self._kept_out(state.node, text, output))
+            written = gen_outcome(state.branch, text, output, self._codec)
+            self._finish(state, *written, value=self._kept_out(state.node, text, output))
 
     def _kept_out(self, node: Node, text: str, output: Output) -> str | None:
         """Give a gen's value if it is another text than what the branch has: no stop string."""

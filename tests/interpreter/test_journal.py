@@ -278,3 +278,23 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(model: Model, tmp_p
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert kept == sorted(kept)
     assert done.stdout == whole + "\n"
+
+
+def test_scores_and_values_without_their_stop_are_replayed(model: Model, path: Path) -> None:
+    @function
+    def judge(s: State) -> tuple[float, object]:
+        s += "Q: " + gen("x", max_tokens=20, stop=" w", keep_stop=True) + "|"
+        s += s.ref("x")
+        picked = select("pick", ["a", "b"], abstain_below=1.0)
+        s += picked + gen("y", max_tokens=3)
+        return s.score("never").total, s["pick"]
+
+    first = judge.run(backend=model.backend, journal=path, seed=2)
+    with plait.journal(str(path), is_replay=True) as kept:
+        again = judge.run(journal=kept)
+    assert again.value == first.value
+    assert told(again) == told(first)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:5]))
+    resumed = judge.run(backend=model.backend, journal=path)
+    assert resumed.value == first.value
+    assert resumed.text() == first.text()

@@ -18,7 +18,7 @@ NODES = chain(
 def test_a_known_gen_is_done_at_once_and_goes_on_by_its_tokens() -> None:
     bench = Bench()
     meta = NodeMeta("stop", "!")
-    bench.session.submit(NODES, [Done(1, "shown", meta, GenTokens((7, 8)))])
+    bench.session.submit(NODES, [Done(1, "shown", meta, tokens=GenTokens((7, 8)))])
     assert bench.ends()[1] == Done(1, "shown", meta)
     assert list(bench.engine.requests) == ["run:3"]
     assert bench.engine.prompt("run:3") == [*b"a b", 7, 8, *b"c"]

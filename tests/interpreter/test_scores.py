@@ -10,6 +10,7 @@ import pytest
 
 import plait
 from plait import Backend, GraphError, InvalidArgument, NodeError, State, function, gen, select
+from plait.interpreter.backend import Done
 from plait.interpreter.session import ExecutorSession
 from plait.lang.graph import Node
 from plait.lang.serialize import dumps, loads
@@ -134,9 +135,9 @@ def test_scores_that_are_made_before_they_are_read_go_in_one_segment(
     segments: list[int] = []
     submit = ExecutorSession.submit
 
-    def counting(self: ExecutorSession, nodes: Sequence[Node]) -> None:
+    def counting(self: ExecutorSession, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         segments.append(len(nodes))
-        submit(self, nodes)
+        submit(self, nodes, known)
 
     monkeypatch.setattr(ExecutorSession, "submit", counting)
 

@@ -11,6 +11,7 @@ import pytest
 
 import plait
 from plait import Backend, InvalidArgument, LogProb, State, beam, best_of, function, gen, select
+from plait.interpreter.backend import Done
 from plait.interpreter.session import ExecutorSession
 from plait.lang.graph import Node
 
@@ -79,9 +80,9 @@ def test_bodies_and_scores_of_all_branches_go_in_two_segments(
     segments: list[int] = []
     submit = ExecutorSession.submit
 
-    def counting(self: ExecutorSession, nodes: Sequence[Node]) -> None:
+    def counting(self: ExecutorSession, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         segments.append(len(nodes))
-        submit(self, nodes)
+        submit(self, nodes, known)
 
     monkeypatch.setattr(ExecutorSession, "submit", counting)
 
