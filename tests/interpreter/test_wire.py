@@ -45,7 +45,9 @@ NODES = (
     Node(5, Select("b", ("yes", "no"), "greedy_token_selection"), 3, branch="0.0"),
     Node(6, Value(Source(3)), 5, (3,), "0.0"),
 )
-META = NodeMeta("stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125), {"yes": 0.75}, {"yes": -1.5})
+META = NodeMeta(
+    "stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125, 6, 5), {"yes": 0.75}, {"yes": -1.5}
+)
 EVENTS: list[NodeEvent] = [
     Started(3),
     Delta(3, "日本"),
