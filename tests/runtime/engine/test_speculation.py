@@ -21,7 +21,7 @@ from plait.runtime.sequence import (
 )
 from plait.runtime.speculation import planner
 
-from .bench import GREEDY, ask, collect
+from .bench import GREEDY, ask, check_idle, collect
 from .cases import Case, answer, compiled, compiled_for, finish, random_request
 from .grammars import Digits
 from .words import TOKENIZER, habits
@@ -131,8 +131,7 @@ def test_random_company_and_aborts(seed: int, eager: None) -> None:
             engine.abort(name)
         outputs += engine.step()
         engine.check()
-    stats = engine.stats()
-    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+    check_idle(engine)
     for name, result in collect(outputs).items():
         if result.last.finish_reason == "cancelled":
             assert name in aborted
