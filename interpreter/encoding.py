@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # A cut costs a call, and saves one for every other branch with the same piece.
 _PIECE_LEN = 512
 _MAX_BYTES = 4 * 2**20  # of the pieces that are kept
-_ENTRY_BYTES = 350  # what keeping a piece takes beside its text and its tokens
+_ENTRY_BYTES = 200  # what keeping a piece takes beside its text and its tokens
 _CUT = re.compile(r"(?<=\S) (?=\w)")
 _SPANS_A_CUT = re.compile(rb"[^\s] ")
 
@@ -38,7 +38,9 @@ class TextEncoder:
             data is not None and _SPANS_A_CUT.search(data) for data in tokenizer.token_bytes
         )
         self._tokenizer = tokenizer
-        self._kept: OrderedDict[str, Int32] = OrderedDict()  # what was asked for last is last
+        # What was asked for last is last. As bytes, small ones lie in Python's own pools: arrays
+        # that stay would lie scattered over the heap, and ten times their size would be resident.
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._kept_bytes = 0
 
     def encode(self, text: str) -> Int32:
@@ -52,12 +54,12 @@ class TextEncoder:
         found = self._kept.get(piece)
         if found is not None:
             self._kept.move_to_end(piece)
-            return found
+            return np.frombuffer(found, np.int32)
         token_ids = np.asarray(self._tokenizer.encode(piece), dtype=np.int32)
-        self._keep(piece, token_ids)
+        self._keep(piece, token_ids.tobytes())
         return token_ids
 
-    def _keep(self, piece: str, token_ids: Int32) -> None:
+    def _keep(self, piece: str, token_ids: bytes) -> None:
         """Keep a piece, and drop what was not asked for longest; one that is vast is not kept."""
         num_bytes = _kept_bytes(piece, token_ids)
         if num_bytes > _MAX_BYTES:
@@ -79,5 +81,5 @@ class TextEncoder:
         yield text[start:]
 
 
-def _kept_bytes(piece: str, token_ids: Int32) -> int:
-    return sys.getsizeof(piece) + token_ids.nbytes + _ENTRY_BYTES
+def _kept_bytes(piece: str, token_ids: bytes) -> int:
+    return sys.getsizeof(piece) + sys.getsizeof(token_ids) + _ENTRY_BYTES
