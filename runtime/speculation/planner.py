@@ -22,9 +22,10 @@ from .lookup import alike_tokens
 
 # What a pass over so many rows costs, in passes over one row; in between it grows evenly. For the
 # default model on the CPU's own kernels and two cores, over 400 tokens of context, as
-# `python -m benchmarks.speculation --pass-costs` measures it, and up to a tenth more: what the
-# engine does with a drawn token comes on top. Outputs do not depend on it, and a table makes what
-# is drafted the same in every run, which costs learned from the clock would not.
+# `python -m benchmarks.speculation --pass-costs` measures it; up to 32 rows they are up to a fifth
+# above that, since what the engine does with a drawn token comes on top, and a draft should pay
+# clearly. Outputs do not depend on it, and a table makes what is drafted the same in every run,
+# which costs learned from the clock would not.
 PASS_COSTS = {1: 1.0, 2: 1.08, 4: 1.38, 5: 1.62, 8: 2.0, 16: 3.3, 32: 6.3, 512: 80.0}
 MAX_OUTPUTS = 8  # in a step with drafts: with more, rows cost as much as passes
 MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without it
