@@ -19,11 +19,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.default_model import open_default_backend
 from plait import State, function, gen
 from plait.interpreter.backends.local import LocalBackend
 from plait.runtime.config import EngineConfig
-from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
-from plait.runtime.model.registry import load_model
 
 COPIES = "copy after a blank"
 GOAL_COPIES = 14
@@ -194,8 +193,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     config = EngineConfig(kv_cache_tokens=8192, max_context=512)
-    path = Store(default_home()).resolve(DEFAULT_MODEL)
-    backend = LocalBackend(load_model(path, config), config)
+    backend = open_default_backend(config)
     try:
         right = report(backend, prompts(), has_texts=options.texts)
         cost(backend, options.rounds)

@@ -18,12 +18,11 @@ import sys
 import time
 from dataclasses import dataclass
 
+from benchmarks.default_model import open_default_backend
 from examples.json_extract import RULES, TICKETS
 from plait import State, assistant, function, gen, system, user
 from plait.interpreter.backends.local import LocalBackend
 from plait.runtime.config import EngineConfig
-from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
-from plait.runtime.model.registry import load_model
 
 GOAL_SHARE = 0.24
 GOAL_RATIO = 1.25
@@ -74,7 +73,7 @@ def open_backend(*, jump_forward: bool) -> LocalBackend:
     config = EngineConfig(
         kv_cache_tokens=8192, max_context=2048, jump_forward=jump_forward, max_draft_tokens=0
     )
-    return LocalBackend(load_model(Store(default_home()).resolve(DEFAULT_MODEL), config), config)
+    return open_default_backend(config)
 
 
 def measure(backend: LocalBackend, rows: list[dict[str, object]]) -> Round:

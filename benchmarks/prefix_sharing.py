@@ -18,14 +18,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.default_model import load_default_model
 from benchmarks.ideal import ideal_cached_tokens
 from benchmarks.workloads import few_shot, few_shot_rows, tree_of_thought, tree_rows
 from plait import Function
 from plait.interpreter.backends.local import LocalBackend
 from plait.runtime.config import EngineConfig
-from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
 from plait.runtime.loop import EngineThread
-from plait.runtime.model.registry import load_model
 from plait.runtime.sequence import Output, Request, ScoreRequest
 
 GOAL_OF_IDEAL = 0.99
@@ -83,7 +82,7 @@ class Round:
 def open_backend(*, is_caching: bool) -> tuple[LocalBackend, RecordingEngine]:
     """Load the default model with the radix cache on or off; the pool holds everything."""
     config = EngineConfig(kv_cache_tokens=32768, max_context=2048, is_prefix_caching=is_caching)
-    model = load_model(Store(default_home()).resolve(DEFAULT_MODEL), config)
+    model = load_default_model(config)
     engine = RecordingEngine(model, config)
     return LocalBackend(model, config, engine), engine
 

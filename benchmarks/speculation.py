@@ -11,6 +11,7 @@ Goals of `--check`: 1.5 times the tokens a second on quotes and on records, neve
 elsewhere, and no output that differs.
 
 Run it: python -m benchmarks.speculation [--rounds 5] [--texts] [--check]
+With --pass-costs it measures instead what a pass over so many rows costs, for `PASS_COSTS`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.default_model import open_default_backend
 from benchmarks.documents import DOCUMENTS, QUESTIONS
+from benchmarks.pass_costs import print_pass_costs
 from plait import Result, State, assistant, function, gen, system, user
 from plait.interpreter.backends.local import LocalBackend
 from plait.interpreter.program import Function
 from plait.runtime.config import EngineConfig
-from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
-from plait.runtime.model.registry import load_model
 
 GOAL_EXTRACTION = 1.5
 GOAL_ELSEWHERE = 0.97
@@ -151,7 +152,7 @@ def open_backend(max_draft_tokens: int | None) -> LocalBackend:
     config = EngineConfig(
         kv_cache_tokens=16_384, max_context=2048, max_draft_tokens=max_draft_tokens
     )
-    return LocalBackend(load_model(Store(default_home()).resolve(DEFAULT_MODEL), config), config)
+    return open_default_backend(config)
 
 
 def run(backend: LocalBackend, program: Function, group: Sequence[Item]) -> Run:
@@ -204,7 +205,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", action="store_true", help="print what is written")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
+    parser.add_argument("--pass-costs", action="store_true", help="measure what rows cost instead")
     args = parser.parse_args()
+    if args.pass_costs:
+        print_pass_costs(args.rounds)
+        return 0
     backends = open_backend(None), open_backend(0)
     rows = make_rows()
     print(

@@ -35,7 +35,11 @@ class SessionConfig:
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """Tokens and seconds that a node cost; `forced_tokens` of the output were not drawn."""
+    """Tokens and seconds that a node cost; `forced_tokens` of the output were not drawn.
+
+    `drafted_tokens` were guessed and went through the model, of which `accepted_tokens` were
+    drawn then.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -44,6 +48,8 @@ class NodeUsage:
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

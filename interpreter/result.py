@@ -190,5 +190,7 @@ def _sum(usages: Iterable[NodeUsage]) -> NodeUsage:
             total.queue_s + usage.queue_s,
             total.prefill_s + usage.prefill_s,
             total.decode_s + usage.decode_s,
+            total.drafted_tokens + usage.drafted_tokens,
+            total.accepted_tokens + usage.accepted_tokens,
         )
     return total

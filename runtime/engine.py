@@ -41,7 +41,7 @@ class Engine:
         self._clock = clock
         self._counters = Counters()
         self._drawer = Drawer(model.tokenizer)
-        self._speculator = Speculator(model, config)
+        self._speculator = Speculator(model, config, self._counters)
         self._outputs: list[Output] = []  # not given yet; kept over a step that breaks
         self._start()
 

@@ -25,6 +25,7 @@ class Job:
     is_aborted: bool = False
     num_open: int = 0  # sequences that are not finished
     guesser: Guesser | None = None  # once there was a use for one
+    is_drafting: bool = True  # until guessing what it writes failed
     num_drafted_tokens: int = 0
     num_accepted_tokens: int = 0
 

@@ -10,7 +10,7 @@ from .cache.radix import RadixCache
 
 @dataclass(slots=True)
 class Counters:
-    """Totals since the engine started. The engine owns and changes them."""
+    """Totals since the engine started. The engine owns them."""
 
     num_steps: int = 0
     num_preemptions: int = 0
@@ -21,6 +21,7 @@ class Counters:
     num_forced_tokens: int = 0  # of these, not drawn: the grammar left no choice
     num_drafted_tokens: int = 0  # guesses that went through the model, of requests that ended
     num_accepted_tokens: int = 0  # of these, drawn then
+    num_draft_faults: int = 0  # requests that went on without drafts, as guessing for them failed
     num_finished: int = 0
     num_failed: int = 0
     num_aborted: int = 0
@@ -51,6 +52,7 @@ class EngineStats:
     num_forced_tokens: int
     num_drafted_tokens: int
     num_accepted_tokens: int
+    num_draft_faults: int
     num_finished: int
     num_failed: int
     num_aborted: int

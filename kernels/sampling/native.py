@@ -62,5 +62,9 @@ def _struct(row: DrawRow) -> abi.DrawRow:
 
 
 def _address(words: Words) -> int:
-    assert words.itemsize == words.strides[0] == 4
-    return words.ctypes.data
+    """Give where the words are: never null, which would stand for no mask at all."""
+    assert words.itemsize == 4
+    assert words.flags.c_contiguous  # unlike the stride, this holds of no words too
+    address = words.ctypes.data
+    assert address
+    return address

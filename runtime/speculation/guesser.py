@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ..sequence import Int32
@@ -69,15 +68,11 @@ class Guesser:
         return 0.0 if self._lookup.at is None else self.chance(self._lookup.len)
 
     def guess(self, follower: Follower, floor: float) -> list[Guess]:
-        """Give tokens that may come next, as long as all of them do with a chance of `floor`."""
-        found: list[Guess] = []
-        # Whatever is wrong with a grammar there (a budget, a bug), its own draw meets it if it
-        # ever comes to it, and ends this output alone. Till then what was found before will do.
-        with suppress(Exception):
-            self._guess(follower, floor, found)
-        return found
+        """Give tokens that may come next, as long as all of them do with a chance of `floor`.
 
-    def _guess(self, follower: Follower, floor: float, found: list[Guess]) -> None:
+        Raises: RequestError as the follower does.
+        """
+        found: list[Guess] = []
         lookup, reach = self._lookup, 1.0
         at, match_len = lookup.at, lookup.len
         draft: list[int] = []
@@ -87,13 +82,13 @@ class Guesser:
                 if found:
                     found[-1] = Guess(found[-1].token_id, reach, 0.0)
             elif token_id is None:
-                return
+                return found
             else:
                 reach *= self.chance(match_len)
             is_followed = forced is None or forced == token_id
             token_id = token_id if forced is None else forced
             if reach < floor or token_id is None or not follower.take(token_id):
-                return
+                return found
             draft.append(token_id)
             found.append(Guess(token_id, reach, reach))
             if is_followed and at is not None:

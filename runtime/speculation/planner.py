@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..config import DEFAULT_DRAFT, EngineConfig
+from ..errors import RequestError
 from ..job import Job
+from ..metrics import Counters
 from ..model.interface import Model
 from ..model.native import NativeRunner
 from ..plan import Chunk, Plan
 from ..scheduler import Scheduler
-from ..sequence import Int32
+from ..sequence import Int32, Sequence
 from .guesser import Guess, Guesser
 from .lookup import alike_tokens
 
-# What a pass over so many rows costs, in passes over one row; in between it grows evenly. For
-# the CPU's own kernels, over 400 tokens of context, with what drawing its rows takes.
+# What a pass over so many rows costs, in passes over one row; in between it grows evenly. For the
+# default model on the CPU's own kernels and two cores, over 400 tokens of context, as
+# `python -m benchmarks.speculation --pass-costs` measures it; up to 32 rows they are up to a fifth
+# above that, since what the engine does with a drawn token comes on top, and a draft should pay
+# clearly. Outputs do not depend on it, and a table makes what is drafted the same in every run,
+# which costs learned from the clock would not.
 PASS_COSTS = {1: 1.0, 2: 1.08, 4: 1.38, 5: 1.62, 8: 2.0, 16: 3.3, 32: 6.3, 512: 80.0}
 MAX_OUTPUTS = 8  # in a step with drafts: with more, rows cost as much as passes
 MIN_GAIN = 1.05  # tokens a second that a draft must promise, to those without it
 MIN_REACH = 0.15  # of a guess, for it to be offered
 MAX_ROWS = 16  # of an output in a step, for it to get a draft
 
+_log = logging.getLogger(__name__)
 _COSTS = np.interp(range(max(PASS_COSTS) + 1), [*PASS_COSTS], [*PASS_COSTS.values()]).tolist()
 
 
@@ -40,11 +48,12 @@ class Speculator:
     """Puts drafts in plans.
 
     A step gets those guesses that promise the most tokens a second: the likeliest come first,
-    and each is one row more for the pass.
+    and each is one row more for the pass. A request whose guesses fail goes on without drafts.
     """
 
-    def __init__(self, model: Model, config: EngineConfig) -> None:
+    def __init__(self, model: Model, config: EngineConfig, counters: Counters) -> None:
         self._model = model
+        self._counters = counters
         is_native = isinstance(model.runner, NativeRunner)
         chosen = config.max_draft_tokens
         self._max_draft = (DEFAULT_DRAFT if is_native else 0) if chosen is None else chosen
@@ -71,6 +80,20 @@ class Speculator:
     def _offers(self, index: int, plan: Plan, jobs: Mapping[str, Job]) -> list[_Offer]:
         sequence = plan.chunks[index].sequence
         job = jobs[sequence.request_id]
+        if not job.is_drafting:
+            return []
+        try:
+            return [_Offer(index, guess) for guess in self._guesses(job, sequence)]
+        except Exception as e:
+            # Nothing is lost: what is wrong with a grammar there (a budget, a bug), the output's
+            # own draw meets if it ever comes to it. Each further step would only meet it again.
+            job.is_drafting = False
+            self._counters.num_draft_faults += 1
+            if not isinstance(e, RequestError):
+                _log.exception("request %r goes on without drafts: a bug", sequence.request_id)
+            return []
+
+    def _guesses(self, job: Job, sequence: Sequence) -> list[Guess]:
         assert job.generation is not None
         if job.guesser is None:
             job.guesser = Guesser(sequence.tokens.view, self._alike())
@@ -78,7 +101,7 @@ class Speculator:
             return []
         follower = job.generation.follower()
         follower.limit = min(follower.limit, self._max_draft)
-        return [_Offer(index, guess) for guess in job.guesser.guess(follower, MIN_REACH)]
+        return job.guesser.guess(follower, MIN_REACH)
 
     def _alike(self) -> Int32:
         if self._known_alike is None:

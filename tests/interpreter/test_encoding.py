@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from plait.interpreter import encoding
 from plait.interpreter.encoding import TextEncoder
 from plait.runtime.load.store import Store, default_home
 from plait.runtime.model.scripted import ByteTokenizer
@@ -73,6 +76,42 @@ def test_a_vocabulary_with_tokens_over_two_words_is_not_cut() -> None:
     tokenizer.texts.clear()
     TextEncoder(tokenizer).encode("of the " * 1000)
     assert len(tokenizer.texts) == 1
+
+
+@pytest.mark.parametrize("piece_len", [3, 3000])
+def test_what_is_kept_of_many_texts_is_bounded(
+    tokenizer: TrainedTokenizer, monkeypatch: pytest.MonkeyPatch, piece_len: int
+) -> None:
+    monkeypatch.setattr(encoding, "_MAX_BYTES", 50_000)
+    encoder = TextEncoder(tokenizer)
+    texts = [f"{i}".zfill(piece_len) for i in range(200)]  # no blank, so that none is cut
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for text in texts:
+            encoder.encode(text)
+        tokenizer.texts.clear()
+        gc.collect()
+        num_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert num_bytes < 60_000
+    encoder.encode(texts[-1])
+    assert tokenizer.texts == [], "what was asked for last is kept"
+    encoder.encode(texts[0])
+    assert tokenizer.texts == [texts[0]]
+
+
+def test_a_text_of_more_than_is_kept_is_not_kept(
+    tokenizer: TrainedTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "_MAX_BYTES", 1000)
+    encoder = TextEncoder(tokenizer)
+    encoder.encode("short")
+    assert encoder.encode("x" * 2000).tolist() == tokenizer.encode("x" * 2000)
+    tokenizer.texts.clear()
+    encoder.encode("short")
+    assert tokenizer.texts == []
 
 
 @pytest.mark.slow

@@ -51,7 +51,9 @@ NODES = (
     Node(9, Score("a"), 8, branch="0.0"),
     Node(10, Score(source=3), 2, (3,), "0.0"),
 )
-META = NodeMeta("stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125), {"yes": 0.75}, {"yes": -1.5})
+META = NodeMeta(
+    "stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125, 6, 5), {"yes": 0.75}, {"yes": -1.5}
+)
 KNOWN = (Done(3, "日本", META, tokens=GenTokens((1, 2**31 - 1), "\n", True)), Done(5, "yes", META))
 EVENTS: list[NodeEvent] = [
     Started(3),

@@ -95,7 +95,7 @@ def test_draws_are_as_defined(library: Library, width: int, kind: str) -> None:
     st.floats(0.0, 1.0, exclude_min=True),
     st.floats(0.0, 1.0),
     st.integers(0, POINTS - 1),
-    st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=4) | st.none(),
+    st.lists(st.integers(-(2**31), 2**31 - 1), max_size=4) | st.none(),
 )
 @settings(max_examples=500, deadline=None)
 def test_any_row_is_drawn_as_defined(
@@ -143,6 +143,26 @@ def test_a_row_of_which_nothing_may_come_is_a_dead_end(library: Library) -> None
     found = native.draw(library, logits, rows)
     assert found == reference.draw(logits, rows)
     assert [token == DEAD_END for token in found] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("num_words", [0, 1])
+def test_a_mask_allows_no_token_past_its_end(
+    library: Library, num_words: int, temperature: float
+) -> None:
+    logits = np.zeros((1, 70), np.float32)
+    logits[0, 69] = 9.0
+    mask = words(np.ones(70))[:num_words]
+    row = DrawRow(words(np.ones(70)), mask, temperature, point=POINTS - 1)
+    found = native.draw(library, logits, [row])
+    assert found == reference.draw(logits, [row])
+    assert found[0] < 32 * num_words
+
+
+def test_an_empty_mask_allows_nothing(library: Library) -> None:
+    row = DrawRow(words(np.ones(40)), np.zeros(0, np.int32))
+    logits = np.zeros((1, 40), np.float32)
+    assert native.draw(library, logits, [row]) == reference.draw(logits, [row]) == [DEAD_END]
 
 
 def test_weights_are_powers_of_e_and_halve_exactly() -> None:

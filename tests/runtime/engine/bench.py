@@ -86,6 +86,14 @@ def collect(outputs: Iterable[Output]) -> dict[str, Result]:
     return results
 
 
+def check_idle(engine: Engine) -> None:
+    """Check that nothing runs, waits or is held."""
+    engine.check()
+    stats = engine.stats()
+    assert (stats.num_running, stats.num_waiting) == (0, 0)
+    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+
+
 def answers(results: dict[str, Result]) -> dict[str, object]:
     """What must not depend on memory, cache, chunks or neighbours."""
     return {

@@ -10,7 +10,7 @@ from plait.runtime.engine import Engine
 from plait.runtime.grammar.spec import CompiledGrammar, GrammarKind, GrammarSpec
 from plait.runtime.sequence import Output, Request, SamplingParams
 
-from .bench import Result, ask, collect
+from .bench import Result, ask, check_idle, collect
 from .words import COMPILER
 
 
@@ -112,8 +112,7 @@ def finish(engine: Engine) -> dict[str, Result]:
     while engine.has_work:
         outputs += engine.step()
         engine.check()
-    stats = engine.stats()
-    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+    check_idle(engine)
     return collect(outputs)
 
 

@@ -12,7 +12,7 @@ from plait.runtime.loop import EngineThread
 from plait.runtime.model.scripted import scripted_model
 from plait.runtime.sequence import Output, Request
 
-from .bench import GREEDY, ids
+from .bench import GREEDY, check_idle, ids
 from .grammars import Fixed
 
 REGEX = GrammarSpec("regex", ("yes",))
@@ -78,10 +78,7 @@ class Rig:
 
     def check_clean(self) -> None:
         """Check that nothing of any request is left. Everything has ended: nothing steps now."""
-        self.thread._engine.check()
-        stats = self.thread.stats()
-        assert (stats.num_running, stats.num_waiting) == (0, 0)
-        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+        check_idle(self.thread._engine)
         assert [*self.thread._sinks, *self.thread._compiling] == []
         assert not self.thread._engine.has_work
         assert self.inbox.ends.empty()

@@ -17,7 +17,7 @@ from plait.runtime.sequence import (
     ScoreRequest,
 )
 
-from .bench import WILD, answers, ask, collect, drain, ids, make
+from .bench import WILD, answers, ask, check_idle, collect, drain, ids, make
 
 
 # K05
@@ -77,7 +77,7 @@ def test_a_random_mix_leaves_nothing_behind() -> None:
     gc.collect()
     stats = engine.stats()
     assert sorted(terminal) == sorted(accepted)
-    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+    check_idle(engine)
     assert all(prompt() is None for prompt in live)
     assert stats.num_finished + stats.num_aborted == len(accepted)
     assert refused == {"context_exceeded", "duplicate_id"}

@@ -23,7 +23,7 @@ from plait.runtime.sequence import (
     ScoreRequest,
 )
 
-from .bench import ids
+from .bench import Result, check_idle, collect, drain, ids
 from .grammars import Digits
 
 
@@ -88,9 +88,17 @@ def grammar_of(request: Request | ScoreRequest) -> Digits | None:
     return Digits(num_output + request.seed % 3) if num_output % 7 == 3 else None
 
 
-def answer(output: Output, text: str) -> tuple[object, ...]:
+def answer(result: Result) -> tuple[object, ...]:
+    output = result.last
     logprobs = tuple(np.round(found, 4).tolist() for found in output.logprobs)
-    return text, output.token_ids, output.tail, output.finish_reason, output.stop_reason, logprobs
+    return (
+        result.text,
+        output.token_ids,
+        output.tail,
+        output.finish_reason,
+        output.stop_reason,
+        logprobs,
+    )
 
 
 def alone(request: Request | ScoreRequest) -> tuple[object, ...]:
@@ -98,12 +106,7 @@ def alone(request: Request | ScoreRequest) -> tuple[object, ...]:
     model = scripted_model(say, num_blocks=64, max_context=1024)
     engine = Engine(model, EngineConfig(token_budget=2000, is_prefix_caching=False))
     engine.add(request, grammar_of(request))
-    text = ""
-    while True:
-        for output in engine.step():
-            text += output.text
-            if output.finish_reason is not None:
-                return answer(output, text)
+    return answer(drain(engine)[request.id])
 
 
 class Frail:
@@ -136,8 +139,7 @@ class Run:
         config = EngineConfig(token_budget=case.budget, max_running=case.max_running)
         self.engine = Engine(model, config)
         self.pool_tokens = num_blocks * case.block_size
-        self.texts: dict[str, str] = {}
-        self.last: dict[str, Output] = {}
+        self.outputs: list[Output] = []
         self.added: dict[str, Request | ScoreRequest] = {}
         self.aborted: set[str] = set()
 
@@ -151,30 +153,24 @@ class Run:
                 if abort_after is not None and arrival + abort_after == self.step:
                     self.engine.abort(f"r{index}")
                     self.aborted.add(f"r{index}")
-            for output in self.engine.step():
-                assert output.request_id not in self.last
-                name = output.request_id
-                self.texts[name] = self.texts.get(name, "") + output.text
-                if output.finish_reason is not None:
-                    self.last[name] = output
+            self.outputs += self.engine.step()
             self.engine.check()
             self.step += 1
             assert self.step < 5000, "no progress"
 
     def verify(self) -> None:
-        assert set(self.last) == set(self.added)
-        for name, output in self.last.items():
+        results = collect(self.outputs)
+        assert set(results) == set(self.added)
+        for name, result in results.items():
+            output = result.last
             if output.error_code is None:
-                found = answer(output, self.texts[name])
-                assert found == alone(self.added[name])
+                assert answer(result) == alone(self.added[name])
             elif output.error_code == "pool_exceeded":
                 used = output.usage.prompt_tokens + output.usage.output_tokens
                 assert used > self.pool_tokens
             else:
                 assert output.error_code in ("cancelled", "internal")
-        stats = self.engine.stats()
-        assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
-        assert (stats.num_running, stats.num_waiting) == (0, 0)
+        check_idle(self.engine)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from plait.runtime.errors import RequestError
 from plait.runtime.speculation.follower import Follower
@@ -112,7 +113,7 @@ def test_a_follower_leaves_the_output_s_own_matcher_alone() -> None:
     assert matcher.accept(ord("a"))
 
 
-def test_a_grammar_over_its_budget_ends_the_draft_there() -> None:
+def test_a_grammar_over_its_budget_is_told() -> None:
     class Vast(Follower):
         def take(self, token_id: int) -> bool:
             if self.limit == 3:
@@ -120,7 +121,8 @@ def test_a_grammar_over_its_budget_ends_the_draft_there() -> None:
             return super().take(token_id)
 
     vast = Vast(None, [], None, 5, (), TOKENIZER.encode)
-    assert guessed(guesser([1, 2, 3, 4, 5, 6, 1, 2]), vast) == [3, 4]
+    with pytest.raises(RequestError, match="too large"):
+        guessed(guesser([1, 2, 3, 4, 5, 6, 1, 2]), vast)
 
 
 def offers(*reaches: float) -> list[_Offer]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from plait.runtime.errors import RequestError
 from plait.runtime.plan import Plan
 from plait.runtime.sequence import (
     Batch,
@@ -20,7 +21,7 @@ from plait.runtime.sequence import (
 )
 from plait.runtime.speculation import planner
 
-from .bench import GREEDY, ask, collect
+from .bench import GREEDY, ask, check_idle, collect
 from .cases import Case, answer, compiled, compiled_for, finish, random_request
 from .grammars import Digits
 from .words import TOKENIZER, habits
@@ -130,8 +131,7 @@ def test_random_company_and_aborts(seed: int, eager: None) -> None:
             engine.abort(name)
         outputs += engine.step()
         engine.check()
-    stats = engine.stats()
-    assert (stats.num_held_blocks, stats.num_locked_blocks) == (0, 0)
+    check_idle(engine)
     for name, result in collect(outputs).items():
         if result.last.finish_reason == "cancelled":
             assert name in aborted
@@ -195,24 +195,60 @@ def test_drafts_go_on_over_what_a_grammar_forces(eager: None) -> None:
 
 
 class Broken(Digits):
-    """A grammar with a bug that only a guess meets: it cannot take a letter."""
+    """A grammar with a fault that only a guess meets: it cannot take a letter."""
 
-    def matcher(self) -> Digits:
-        return Broken(self.count)
+    fault: Exception = ZeroDivisionError()
 
-    def fork(self) -> Digits:
-        return Broken(self.count, self.seen)
+    def matcher(self) -> Broken:
+        return self.fork()
+
+    def fork(self) -> Broken:
+        copy = Broken(self.count, self.seen)
+        copy.fault = self.fault
+        return copy
 
     def accept(self, token_id: int) -> bool:
         if not chr(token_id).isdigit():
-            raise ZeroDivisionError
+            raise self.fault
         return super().accept(token_id)
 
 
-def test_a_bug_in_a_grammar_that_only_a_guess_meets_harms_nobody(eager: None) -> None:
+LETTERS_AND_DIGITS = "x".join("0123456789" * 3)
+
+
+def test_a_bug_that_only_a_guess_meets_harms_nobody(eager: None) -> None:
+    plain, engine = habits(max_draft_tokens=0), habits()
+    for each in (plain, engine):
+        each.add(ask("a", LETTERS_AND_DIGITS), Broken(6))
+        each.add(ask("b", "say: ", LOOP))
+    expected, found = finish(plain), finish(engine)
+    assert len(found["a"].text) == 6
+    assert [answer(found[name]) for name in "ab"] == [answer(expected[name]) for name in "ab"]
+    assert found["b"].last.usage.accepted_tokens > 0, "the others still have their drafts"
+
+
+def test_a_bug_that_a_guess_meets_is_logged_once_and_counted(
+    eager: None, caplog: pytest.LogCaptureFixture
+) -> None:
     engine = habits()
-    engine.add(ask("a", "x".join("0123456789" * 3)), Broken(6))
+    engine.add(ask("a", LETTERS_AND_DIGITS), Broken(6))
+    finish(engine)
+    (record,) = caplog.records
+    assert "'a'" in record.getMessage()
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], ZeroDivisionError)
+    assert engine.stats().num_draft_faults == 1
+
+
+def test_a_budget_that_a_guess_meets_is_counted_and_is_no_bug(
+    eager: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, grammar = habits(), Broken(6)
+    grammar.fault = RequestError("grammar_budget", "grammar too large")
+    engine.add(ask("a", LETTERS_AND_DIGITS), grammar)
     assert len(finish(engine)["a"].text) == 6
+    assert caplog.records == []
+    assert engine.stats().num_draft_faults == 1
 
 
 def test_a_failing_pass_with_drafts_leaves_nothing_behind(eager: None) -> None:
