@@ -14,6 +14,7 @@ PlaitError
 │   ├── Truncated             a value of a schema that a limit has cut; has its text
 │   ├── Invalid               a value that does not match its schema; has its text
 │   ├── TemplateError         the model has no chat template, or it refuses the talk
+│   ├── TimedOut              (TimeoutError) the body of a branch took too long
 │   └── Cancelled             cancelled by a sibling's failure or by the caller
 ├── BackendError              the backend as a whole
 │   ├── BackendUnavailable    cannot be started or reached
@@ -142,6 +143,10 @@ class TemplateError(NodeError):
 
 class Cancelled(NodeError):
     """The node was cancelled: by a sibling's failure, or by the caller."""
+
+
+class TimedOut(NodeError, TimeoutError):
+    """A branch's body took longer than its `timeout`; the message has the seconds."""
 
 
 class BackendError(PlaitError):

@@ -36,12 +36,14 @@ from .lang.errors import (
     ProgramError,
     RoleError,
     TemplateError,
+    TimedOut,
     Truncated,
     UnknownVariable,
     UsageError,
 )
 from .lang.forks import Forks, Joined
 from .lang.graph import Graph
+from .lang.outcomes import Outcome, Retry, retry
 from .lang.state import State
 
 if TYPE_CHECKING:
@@ -70,14 +72,17 @@ __all__ = [
     "NodeMeta",
     "NodeUsage",
     "NotSupported",
+    "Outcome",
     "PlaitError",
     "PoolExceeded",
     "ProgramError",
     "Result",
+    "Retry",
     "RoleError",
     "State",
     "Stream",
     "TemplateError",
+    "TimedOut",
     "Truncated",
     "UnknownVariable",
     "UsageError",
@@ -86,6 +91,7 @@ __all__ = [
     "function",
     "gen",
     "local",
+    "retry",
     "run_graph",
     "scripted",
     "select",

@@ -19,7 +19,7 @@ DOCUMENTED = {
     *("function", "gen", "select", "system", "user", "assistant", "run_graph"),
     *("set_default_backend", "local", "connect", "scripted"),
     *("State", "Forks", "Joined", "Graph", "Grammar", "Function", "Result", "Event", "Stream"),
-    *("AsyncStream", "Backend", "NodeMeta", "NodeUsage"),
+    *("AsyncStream", "Backend", "NodeMeta", "NodeUsage", "Outcome", "Retry", "retry"),
 }
 
 
