@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, NoReturn, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast, overload
 
-from .bodies import Body, BranchBodies, takes_index
+from .bodies import Body, BranchBodies, complete, takes_index
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
 from .expr import Expr, Link, Part, Ref, parts_of, turn
@@ -20,6 +20,9 @@ from .standin import Hole, stop
 from .tape import Tape
 from .transcript import messages_of, text_of
 from .where import caller, place
+
+if TYPE_CHECKING:
+    from .program import Program
 
 # A variable is what a gen or select wrote or captured, or after a join the branches' by index.
 Variable: TypeAlias = Source | Gathered
@@ -196,6 +199,36 @@ class State:
         arguments = [(item,) for item in items]
         return self._forked(arguments, body, policy_of(on_error, "map"), limit_of(timeout, "map"))
 
+    def call(self, program: Program, /, *args: object, keep: bool = True, **kwargs: object) -> Any:
+        """Run another program from here, with variables of its own, and give what it returns.
+
+        It runs on this run's backend, with its sampling, and has the open turn of this branch, but
+        none of its variables, and leaves it none. An async one needs no await.
+
+        Args:
+            program: The program; its own run options do not count.
+            args: Its arguments by position.
+            keep: Go on after its text; False drops the text.
+            kwargs: Its arguments by name.
+
+        Raises: what its body raises, and the first failure of what it has asked for.
+        """
+        from .program import Program  # which imports this module
+
+        if not isinstance(program, Program):
+            raise InvalidArgument(
+                f"{place()}call({program!r}): pass a program: what @function gives"
+            )
+        arguments = program.arguments(args, kwargs)
+        with self._lock:
+            child = self._child(f"{self._fork_path(1, 'call')}.0", _NOTHING)
+            child._forks = []
+            self._children.append(child)
+        value = complete(child, lambda: program.body(child, **arguments))
+        if keep:
+            self._go_on_after(child)
+        return value
+
     def cancel(self) -> None:
         """End this branch, if it still runs, and what it has asked for. Not a failure."""
         if self._forked_by is None:
@@ -258,6 +291,13 @@ class State:
         self._tape.fork(path, width, caller(), kind=kind, place=at, is_concurrent=is_concurrent)
         self._num_forks += 1
         return path
+
+    def _go_on_after(self, child: State) -> None:
+        """Let the text of a nested program be this branch's, which has a node after it."""
+        with self._lock:
+            if child._tip != self._tip:
+                self._tip, self._turn = child._tip, child._turn
+                self._record(Text(""), (), caller())
 
     def _beginning(self) -> Beginning:
         return self._tip, self._turn, self._inherited

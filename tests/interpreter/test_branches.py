@@ -337,7 +337,8 @@ def test_1600_bodies_need_few_threads(backend: Backend) -> None:
             assert branch["x"] == "B"
             return threading.active_count()
 
-        return max(*s.fork(1600, body).values, 0)
+        counts: list[int] = s.fork(1600, body).values
+        return max(counts)
 
     assert program.run(backend=backend).value < 20
 
