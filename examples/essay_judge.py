@@ -17,23 +17,25 @@ ESSAY = (
 )
 
 
+def score(branch: State, dimension: str) -> None:
+    """Judge one dimension, on a branch of its own."""
+    branch += user(f"Judge its {dimension} in one sentence, then give a score from 1 to 5.")
+    with branch.assistant():
+        branch += gen("reason", max_tokens=40, stop="\n", temperature=0)
+        branch += "\nScore: " + gen("score", regex="[1-5]", temperature=0)
+
+
 @function
 def judge(s: State, essay: str) -> None:
     """Score the essay from 1 to 5 in each dimension, then sum up."""
     s += system("You judge essays. You are brief and fair.")
     s += user(f"Here is an essay.\n\n{essay}")
 
-    forks = s.fork(len(DIMENSIONS))
-    for branch, dimension in zip(forks, DIMENSIONS, strict=True):
-        branch += user(f"Judge its {dimension} in one sentence, then give a score from 1 to 5.")
-        with branch.assistant():
-            branch += gen("reason", max_tokens=40, stop="\n", temperature=0)
-            branch += "\nScore: " + gen("score", regex="[1-5]", temperature=0)
-    verdicts = forks.join()
+    verdicts = s.map(score, DIMENSIONS).join()
 
     s += user("These are the scores:")
-    for dimension, score in zip(DIMENSIONS, verdicts["score"], strict=True):
-        s += user(f"{dimension}: {score} of 5")
+    for dimension, points in zip(DIMENSIONS, verdicts["score"], strict=True):
+        s += user(f"{dimension}: {points} of 5")
     s += user("Sum up in one sentence.")
     s += assistant(gen("summary", max_tokens=48, stop="\n", temperature=0))
 
@@ -41,8 +43,10 @@ def judge(s: State, essay: str) -> None:
 def main() -> None:
     """Print the scores, their reasons and the summary."""
     result = judge.run(essay=ESSAY)
-    for dimension, score, reason in zip(DIMENSIONS, result["score"], result["reason"], strict=True):
-        print(f"{dimension:12} {score}/5  {reason}")
+    for dimension, points, reason in zip(
+        DIMENSIONS, result["score"], result["reason"], strict=True
+    ):
+        print(f"{dimension:12} {points}/5  {reason}")
     print(f"\n{result['summary']}")
 
 

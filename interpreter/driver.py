@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from types import MappingProxyType
 from typing import TypeAlias
 
+from ..lang.driver import Bodies, TaskGroup
 from ..lang.errors import Invalid, NodeError, ProgramError, Truncated
 from ..lang.graph import Node
 from ..lang.ops import Gen, Source
 from ..lang.tape import Tape
 from .backend import Backend, Done, Failed, NodeEvent, NodeMeta, SessionConfig
 from .failures import Outcome, backend_died, failure_error
+from .group import BranchGroup
+from .home import Home
 from .outbox import Outbox
+from .outcomes import Outcomes
 from .reader import Reader
 from .waiters import Abandoned, Waiter, Waiters, wake
 
@@ -30,17 +33,23 @@ class LiveDriver:
     """
 
     def __init__(
-        self, tape: Tape, backend: Backend, config: SessionConfig, sink: Sink | None = None
+        self,
+        tape: Tape,
+        backend: Backend,
+        config: SessionConfig,
+        sink: Sink | None = None,
+        home: Home | None = None,
     ) -> None:
+        self.home = Home() if home is None else home
         self._tape = tape
         self._sink = sink
         self._lock = threading.Lock()
         self._submit_lock = threading.RLock()  # segments reach the session in order of id
-        self._outcomes: dict[int, Outcome] = {}  # in order of time
-        self._handled: set[int] = set()  # failures that the author has seen
+        self._outcomes = Outcomes()
         self._waiters = Waiters()
         self._reader = Reader(tape)
-        self._outbox = Outbox(self._outcomes, self._reader.known)
+        self._outbox = Outbox(self._outcomes.by_node, self._reader.known)
+        self._is_flush_due = False
         self._is_release_due = False  # something may be read, and then sent
         self._lost: Exception | None = None
         self._is_closed = False
@@ -58,7 +67,7 @@ class LiveDriver:
         try:
             return self.parsed(done, source.capture)
         except (Truncated, Invalid):
-            self._handled.add(source.node)
+            self._outcomes.handle((source.node,))
             raise
 
     def parsed(self, done: Done, capture: str | None = None) -> object:
@@ -78,32 +87,66 @@ class LiveDriver:
 
     def wait(self, nodes: Sequence[int]) -> None:
         """Wait for all of `nodes`; at the first failure cancel the rest, and raise it."""
-        self.flush()
         self._await(nodes, stops_at_failure=True)
-        failures = self._failures(nodes)
+        failures = self._outcomes.failures(nodes)
         if not failures:
             for fault in self._faults(nodes):
-                self._handled.update(nodes)
+                self._outcomes.handle(nodes)
                 raise fault
             return
-        rest = self._missing(nodes)
+        rest = self._outcomes.missing(nodes)
         if rest:
             self._cancel(rest)
             self._await(nodes)
-        self._mark_handled(nodes)
-        raise self.error(self._cause(failures[0], nodes))
+        self._outcomes.handle(nodes)
+        raise self.error(self._outcomes.cause(failures[0], nodes))
+
+    def cancel(self, nodes: Sequence[int]) -> None:
+        """Stop those of `nodes` that have not ended; what becomes of them is no failure."""
+        self._outcomes.handle(nodes)
+        if self._is_closed or self._lost is not None:
+            return
+        self.flush()  # what is not sent yet would run on
+        rest = self._outcomes.missing(nodes)
+        if rest:
+            self._cancel(rest)
+
+    def start(self, bodies: Bodies, times: int, timeout: float | None) -> TaskGroup:
+        """Run the bodies of branches, each as a task of its own."""
+        return BranchGroup(self, bodies, times, timeout)
+
+    def drive(self, result: object) -> object:
+        """Give what a body returned; of an async body, what its coroutine gives."""
+        return self.home.drive(result) if inspect.iscoroutine(result) else result
 
     # What a run asks for
 
     def flush(self) -> None:
         """Submit what the tape holds, as one segment."""
         with self._submit_lock:
-            self._check()
+            self.check()
             failed = self._submit(self._tape.take())
             unread = self._outbox.unread()
         self._on_events(failed)
         if unread:
             self._release(unread)
+
+    def flush_soon(self) -> None:
+        """Submit what the tape holds, together with what other tasks are about to record."""
+        if not (self.home.num_tasks and self.home.turns):
+            self.flush()
+        elif not self._is_flush_due:
+            self._is_flush_due = True
+            self.home.soon(self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._is_flush_due = False
+        if self._is_closed or self._lost is not None:
+            return  # those who wait have been told
+        try:
+            self.flush()
+        except Exception as error:
+            self._on_lost(error)
 
     def finish(self) -> None:
         """Submit the rest and wait for everything.
@@ -114,15 +157,15 @@ class LiveDriver:
         self.flush()
         nodes = range(len(self._tape))
         while True:
-            num_known = len(self._outcomes)
-            for failure in self._failures(nodes):
-                if not {failure.node, failure.origin} & self._handled:
-                    raise self.error(self._cause(failure, nodes))
-            if not self._missing(nodes):
+            num_known = self._outcomes.num_failures
+            for failure in self._outcomes.failures(nodes):
+                if not self._outcomes.is_handled(failure.node, failure.origin):
+                    raise self.error(self._outcomes.cause(failure, nodes))
+            if not self._outcomes.missing(nodes):
                 break
             self._await(nodes, stops_at_failure=True, num_known=num_known)
         for fault in self._faults(nodes):
-            if fault.node not in self._handled:
+            if fault.node is None or not self._outcomes.is_handled(fault.node):
                 raise fault
 
     def close(self) -> None:
@@ -141,13 +184,13 @@ class LiveDriver:
     @property
     def outcomes(self) -> Mapping[int, Outcome]:
         """Give what is known of the finished nodes, by id."""
-        return MappingProxyType(self._outcomes)
+        return self._outcomes.by_node
 
     def error(self, failure: Failed) -> NodeError:
         """Give the error for a failed node; names it, its line, and where the failure began."""
         for fault in self._faults((failure.origin,)):  # it uses a capture that is not there
             return fault
-        return failure_error(failure, self._tape, self._outcomes)
+        return failure_error(failure, self._tape, self._outcomes.by_node)
 
     # Submitting
 
@@ -196,12 +239,12 @@ class LiveDriver:
     # Waiting
 
     def _done(self, node: int) -> Done:
-        if node not in self._outcomes:
-            self.flush()
+        known = self._outcomes.by_node
+        if node not in known:
             self._await((node,))
-        outcome = self._outcomes[node]
+        outcome = known[node]
         if isinstance(outcome, Failed):
-            self._mark_handled((node,))
+            self._outcomes.handle((node,))
             raise self.error(outcome)
         return outcome
 
@@ -210,22 +253,23 @@ class LiveDriver:
     ) -> None:
         """Wait until all of `nodes` are finished, or at `stops_at_failure` one more has failed.
 
-        The caller knows the first `num_known` outcomes: a failure after them counts at once.
+        The caller knows the first `num_known` failures: one after them counts at once.
         """
         nodes = set(nodes)
+        self.flush_soon()
         while True:
             self._release_due()
             with self._lock:
-                missing = nodes - self._outcomes.keys()
-                new = islice(self._outcomes.values(), num_known, None)
+                missing = set(self._outcomes.missing(nodes))
                 if not missing or (
-                    stops_at_failure and any(isinstance(o, Failed) and o.node in nodes for o in new)
+                    stops_at_failure and self._outcomes.has_failed(nodes, num_known)
                 ):
                     return
-                self._check()
+                self.check()
                 if self._is_release_due:
                     continue
-                waiter = self._waiters.add(missing, stops_at_failure)
+                waiter = Waiter(missing, stops_at_failure, self.home.signal())
+                self._waiters.add(waiter)
             self._sleep(waiter)
 
     def _sleep(self, waiter: Waiter) -> None:
@@ -238,7 +282,8 @@ class LiveDriver:
                 self._leave_release()
             raise
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise what keeps this run from going on, if anything does."""
         if self._is_abandoned:
             raise Abandoned
         if self._lost is not None:
@@ -253,7 +298,7 @@ class LiveDriver:
             woken: list[Waiter] = []
             for event in events:
                 if isinstance(event, Done | Failed):
-                    self._outcomes.setdefault(event.node, event)
+                    self._outcomes.add(event)
                     woken += self._waiters.settle(event)
         if self._sink is not None and events:
             self._sink(events)
@@ -273,26 +318,6 @@ class LiveDriver:
 
     # Failures
 
-    def _missing(self, nodes: Iterable[int]) -> list[int]:
-        return [node for node in nodes if node not in self._outcomes]
-
-    def _failures(self, nodes: Iterable[int]) -> list[Failed]:
-        """Give the failures among `nodes`, the first one first."""
-        wanted = set(nodes)
-        with self._lock:
-            outcomes = list(self._outcomes.values())
-        return [o for o in outcomes if isinstance(o, Failed) and o.node in wanted]
-
     def _faults(self, nodes: Iterable[int]) -> Iterator[Truncated | Invalid]:
         """Give what is wrong with the values of the finished nodes among `nodes`, in order."""
-        outcomes = (self._outcomes.get(node) for node in nodes)
-        return self._reader.faults(o for o in outcomes if isinstance(o, Done))
-
-    def _cause(self, failure: Failed, nodes: Iterable[int]) -> Failed:
-        """Give the failure where this one began, if that is among `nodes`."""
-        origin = self._outcomes.get(failure.origin)
-        return origin if isinstance(origin, Failed) and origin.node in set(nodes) else failure
-
-    def _mark_handled(self, nodes: Iterable[int]) -> None:
-        self._handled.update(nodes)
-        self._handled.update(failure.origin for failure in self._failures(nodes))
+        return self._reader.faults(self._outcomes.done(nodes))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ..lang.errors import InvalidArgument, UnknownVariable
-from ..lang.forks import Gathered, gather
-from ..lang.graph import Graph, variables_of
+from ..lang.forks import Gathered, gather, read
+from ..lang.graph import Graph, Node, variables_of
 from ..lang.ops import Gen, Score, Select, Source
 from ..lang.tape import Tape
 from ..lang.transcript import messages_of, text_of
-from .backend import Done, NodeMeta, NodeUsage
+from .backend import Done, Failed, NodeMeta, NodeUsage
 from .driver import LiveDriver
 
 
@@ -74,7 +74,8 @@ class Result:
     @property
     def graph(self) -> Graph:
         """Give the graph that this run recorded; `run_graph` repeats it whole."""
-        return Graph(self._program, self._tape.nodes, forks=self._tape.forks)
+        nodes, forks = self._tape.ordered()
+        return Graph(self._program, nodes, forks=forks)
 
     @property
     def usage(self) -> NodeUsage:
@@ -93,24 +94,28 @@ class Result:
         driver, found = self._find(name)
         if isinstance(found, Source):
             return driver.value(found)
-        return [None if source is None else driver.value(source) for source in found]
+        return read(driver, found)
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
     def outputs(self) -> tuple[Written, ...]:
-        """Give every gen and select of the run, those of all branches, in order of recording.
+        """Give every gen and select of the run, those of all branches, in the
+        program's order.
 
-        What a gen captures follows it.
+        What a gen captures follows it. What a branch that was cancelled, skipped, collected or
+        run again did not finish is left out.
         """
-        driver = self._ready()
+        driver, lost = self._ready(), self._tape.lost_branches
         found: list[Written] = []
-        for node in self._tape.nodes:
-            if isinstance(node.op, Gen | Select):
+        for node in self._tape.by_place():
+            if isinstance(node.op, Gen | Select) and not (
+                node.branch and _is_lost(node, driver, lost)
+            ):
                 captures = node.op.captures if isinstance(node.op, Gen) else ()
-                read = {capture: driver.value(Source(node.id, capture)) for capture in captures}
+                values = {capture: driver.value(Source(node.id, capture)) for capture in captures}
                 own = Written(node.branch, node.op.name, driver.value(Source(node.id)))
-                found += [own, *(Written(node.branch, *item) for item in read.items())]
+                found += [own, *(Written(node.branch, *item) for item in values.items())]
         return tuple(found)
 
     def meta(self, name: str) -> NodeMeta:
@@ -171,12 +176,30 @@ def _names(tape: Tape) -> dict[str, Source | Gathered]:
     by_branch: dict[str, dict[str, Source]] = {}
     for node in tape.nodes:
         by_branch.setdefault(node.branch, {}).update(variables_of(node))
+    # Of a branch that ran again the last attempt counts.
+    again = {fork.path.rpartition("/")[0]: fork.path for fork in tape.forks if fork.kind == "retry"}
     joined: dict[str, Source | Gathered] = {}
     for fork in tape.forks:
-        if "/" not in fork.path:  # the body's own fork
-            branches = [by_branch.get(f"{fork.path}.{i}", {}) for i in range(fork.width)]
-            joined |= gather(branches)
+        if "/" in fork.path or fork.kind != "fork":  # not the body's own fork
+            continue
+        paths = [f"{fork.path}.{i}" for i in range(fork.width)]
+        fills = {i: tape.replaced[path] for i, path in enumerate(paths) if path in tape.replaced}
+        for i, path in enumerate(paths):
+            while path in again:
+                path = f"{again[path]}.0"
+            paths[i] = path
+        joined |= gather([by_branch.get(path, {}) for path in paths], fills)
     return {**joined, **by_branch.get("", {})}
+
+
+def _is_lost(node: Node, driver: LiveDriver, lost: Container[str]) -> bool:
+    """Say whether a node failed, in a branch whose failure the author took as a value."""
+    path, has_failed = node.branch, isinstance(driver.outcomes.get(node.id), Failed)
+    while has_failed and path:
+        if path in lost:
+            return True
+        path = path.rpartition("/")[0]
+    return False
 
 
 def _sum(usages: Iterable[NodeUsage]) -> NodeUsage:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ..lang.bodies import complete
 from ..lang.check import check
 from ..lang.errors import Cancelled, InvalidArgument
 from ..lang.graph import Graph
@@ -22,6 +23,7 @@ from . import tasks
 from .backend import Backend, SessionConfig
 from .defaults import checked_backend, default_backend, is_default_ready
 from .driver import LiveDriver, Sink
+from .home import Home
 from .result import Result
 from .seeds import fresh_seed, row_seed
 from .waiters import Abandoned
@@ -142,6 +144,7 @@ class Run:
         self._sink = sink
         self._is_abandoned = False
         self._cancel_loop: tasks.Cancel | None = None
+        self._home: Home | None = None
 
     def execute(self) -> Result:
         """Run to the end from plain code; a failure is in the result, not raised."""
@@ -158,6 +161,8 @@ class Run:
         self._is_abandoned = True
         if self.driver is not None:
             self.driver.abandon()
+            if self.driver.home.is_private:
+                self.driver.home.interrupt()
         if self._cancel_loop is not None:
             self._cancel_loop()
 
@@ -180,18 +185,26 @@ class Run:
             self.tape.close()
             if self.driver is not None:
                 self.driver.close()
+            if self._home is not None:
+                self._home.close()
 
     def _complete(self, options: Options) -> object:
         if options.seed is not None:
             self._config = replace(self._config, seed=options.seed)
         backend = choose_backend(options.backend)
-        self.driver = driver = LiveDriver(self.tape, backend, self._config, self._sink)
+        home = self._home = Home()
+        self.driver = driver = LiveDriver(self.tape, backend, self._config, self._sink, home)
         if self._is_abandoned:
             raise Abandoned
-        value = self._call.program.body(State(self.tape, driver), **self._call.arguments)
-        if self._call.program.is_async:
-            value = tasks.drive(cast("Coroutine[Any, Any, object]", value))
+        state = State(self.tape, driver)
+        value = complete(state, lambda: self._body(state))
         driver.finish()
+        return value
+
+    def _body(self, state: State) -> object:
+        value = self._call.program.body(state, **self._call.arguments)
+        if self._call.program.is_async:
+            return tasks.drive(cast("Coroutine[Any, Any, object]", value))
         return value
 
     def _result(self, value: object = None, error: Exception | None = None) -> Result:
@@ -287,5 +300,5 @@ def _taped(graph: Graph, inputs: Mapping[str, str]) -> Tape:
         op: Op = Text(inputs[node.op.name]) if isinstance(node.op, Input) else node.op
         tape.append(op, prev=node.prev, reads=node.reads, branch=node.branch, where=node.where)
     for fork in graph.forks:
-        tape.fork(fork.path, fork.width)
+        tape.fork(fork.path, fork.width, kind=fork.kind)
     return tape

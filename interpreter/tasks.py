@@ -46,7 +46,7 @@ def in_body() -> bool:
 
 
 async def spawn(body: Callable[[], T], *, adopts_tasks: bool = False) -> T:
-    """Run plain code on the running loop; `await_only` and `Signal` suspend it, not the loop.
+    """Run plain code on the running loop; `await_only` suspends it, not the loop.
 
     An exception that the loop raises here, such as a cancellation, is raised in the body
     where it waits. Context variables are those of the task. With `adopts_tasks`, tasks that
@@ -124,41 +124,6 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         return cast(T, stop.value)
 
 
-class Signal:
-    """One wake-up for one waiter, who makes it; `set` may come from any thread, at any time."""
-
-    __slots__ = ("_event", "_future")
-
-    def __init__(self) -> None:
-        self._event: threading.Event | None = None
-        self._future: asyncio.Future[None] | None = None
-        if in_body():
-            import asyncio
-
-            self._future = asyncio.get_running_loop().create_future()
-        else:
-            self._event = threading.Event()
-
-    def set(self) -> None:
-        """Wake the waiter; idempotent."""
-        if self._event is not None:
-            self._event.set()
-        elif self._future is not None:
-            call_soon(self._future.get_loop(), _resolve, self._future)
-
-    def wait(self) -> None:
-        """Wait for `set`, on the loop inside `spawn`, else by blocking the thread."""
-        if self._event is not None:
-            self._event.wait()
-        elif self._future is not None:
-            await_only(self._future)
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
 def call_soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
     """Call something on a loop from any thread; nothing if the loop is closed."""
     try:
@@ -202,10 +167,15 @@ def _run_private(make: MakeCoroutine[T], on_start: Callable[[Cancel], None] | No
         task = loop.create_task(make())
         if on_start is not None:
             on_start(lambda: call_soon(loop, task.cancel))
-        try:
-            return loop.run_until_complete(task)
-        finally:
-            _finish(loop)
+        return loop.run_until_complete(task)
+    finally:
+        close_loop(loop)
+
+
+def close_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Unwind what is left on a private loop, and close it."""
+    try:
+        _finish(loop)
     finally:
         loop.close()
 

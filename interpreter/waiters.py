@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .backend import Failed
 from .failures import Outcome
-from .tasks import Signal
+from .home import Signal, set_all
 
 
 class Abandoned(BaseException):
@@ -20,53 +20,51 @@ class Waiter:
 
     missing: set[int]
     stops_at_failure: bool
-    signal: Signal = field(default_factory=Signal)
+    signal: Signal
 
 
 class Waiters:
-    """The waiters of one run. Its owner holds a lock at every call, and wakes whom it is given.
-
-    A signal belongs to whoever waits, so a waiter is added on the thread that will wait.
-    """
+    """The waiters of one run. Its owner holds a lock at every call, and wakes whom it is given."""
 
     def __init__(self) -> None:
-        self._waiters: list[Waiter] = []
+        self._live: dict[Waiter, None] = {}  # who waits longest is first
+        self._by_node: dict[int, list[Waiter]] = {}  # also those who wait no more
 
-    def add(self, missing: Iterable[int], stops_at_failure: bool) -> Waiter:
-        """Give a new waiter."""
-        waiter = Waiter(set(missing), stops_at_failure)
-        self._waiters.append(waiter)
-        return waiter
+    def add(self, waiter: Waiter) -> None:
+        """Let somebody wait."""
+        self._live[waiter] = None
+        for node in waiter.missing:
+            self._by_node.setdefault(node, []).append(waiter)
 
     def discard(self, waiter: Waiter) -> None:
         """Forget one who waits no more."""
-        self._waiters = [other for other in self._waiters if other is not waiter]
+        self._live.pop(waiter, None)
 
     def settle(self, outcome: Outcome) -> list[Waiter]:
         """Take the waiters whose wait this outcome ends."""
         ended: list[Waiter] = []
-        for waiter in self._waiters:
-            if outcome.node in waiter.missing:
-                waiter.missing.discard(outcome.node)
-                has_failed = waiter.stops_at_failure and isinstance(outcome, Failed)
-                if has_failed or not waiter.missing:
-                    ended.append(waiter)
-        if ended:
-            self._waiters = [waiter for waiter in self._waiters if waiter not in ended]
+        for waiter in self._by_node.pop(outcome.node, ()):
+            waiter.missing.discard(outcome.node)
+            has_failed = waiter.stops_at_failure and isinstance(outcome, Failed)
+            if waiter in self._live and (has_failed or not waiter.missing):
+                del self._live[waiter]
+                ended.append(waiter)
         return ended
 
     def take_one(self) -> list[Waiter]:
         """Take the one who waits longest, if anybody does: there is work for one."""
-        taken, self._waiters = self._waiters[:1], self._waiters[1:]
-        return taken
+        waiter = next(iter(self._live), None)
+        if waiter is None:
+            return []
+        del self._live[waiter]
+        return [waiter]
 
     def take_all(self) -> list[Waiter]:
         """Take all: nothing more will come."""
-        taken, self._waiters = self._waiters, []
+        taken, self._live = list(self._live), {}
         return taken
 
 
 def wake(waiters: Iterable[Waiter]) -> None:
     """Let them go on; from any thread, with no lock held."""
-    for waiter in waiters:
-        waiter.signal.set()
+    set_all(waiter.signal for waiter in waiters)

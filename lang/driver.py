@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .ops import Source
+
+if TYPE_CHECKING:
+    from .outcomes import Outcome
 
 
 class Driver(Protocol):
@@ -33,6 +36,60 @@ class Driver(Protocol):
 
         Raises: the first failure, after cancelling the rest.
         """
+        ...
+
+    def cancel(self, nodes: Sequence[int]) -> None:
+        """Stop those of `nodes` that still run; none of them counts as a failure."""
+        ...
+
+    def start(self, bodies: Bodies, times: int, timeout: float | None) -> TaskGroup:
+        """Run the bodies of branches as tasks; a failed one again, up to `times` times.
+
+        `timeout` ends each attempt after so many seconds.
+        """
+        ...
+
+    def drive(self, result: object) -> object:
+        """Give what a body returned; of an async body, what its coroutine gives."""
+        ...
+
+
+class Bodies(Protocol):
+    """The bodies of the branches of one fork."""
+
+    def __len__(self) -> int: ...
+
+    def path(self, index: int) -> str:
+        """Give the path of a branch."""
+        ...
+
+    def run(self, index: int, attempt: int) -> object:
+        """Run one body to its end, with all that it starts; after the first time afresh."""
+        ...
+
+    def nodes(self, index: int) -> list[int]:
+        """Give all nodes of a branch, those of earlier attempts and branches below included."""
+        ...
+
+
+class TaskGroup(Protocol):
+    """The bodies of one fork while they run, and how they ended."""
+
+    @property
+    def finished(self) -> Sequence[Outcome]:
+        """Give the outcomes so far, in order of time."""
+        ...
+
+    def wait(self, num: int, stops_at_failure: bool = False) -> None:
+        """Wait until `num` have ended, or if `stops_at_failure` one has failed."""
+        ...
+
+    def cancel(self, indices: Sequence[int] | None = None) -> None:
+        """End those that still run, all or some; does not wait for them."""
+        ...
+
+    def end(self) -> None:
+        """End all, and wait for that whatever happens."""
         ...
 
 

@@ -16,6 +16,7 @@ PlaitError
 │   ├── Invalid               a value that does not match its schema; has its text
 │   ├── NotRecorded           a replay came to a node that its journal does not have
 │   ├── TemplateError         the model has no chat template, or it refuses the talk
+│   ├── TimedOut              (TimeoutError) the body of a branch took too long
 │   └── Cancelled             cancelled by a sibling's failure or by the caller
 ├── BackendError              the backend as a whole
 │   ├── BackendUnavailable    cannot be started or reached
@@ -152,6 +153,10 @@ class TemplateError(NodeError):
 
 class Cancelled(NodeError):
     """The node was cancelled: by a sibling's failure, or by the caller."""
+
+
+class TimedOut(NodeError, TimeoutError):
+    """A branch's body took longer than its `timeout`; the message has the seconds."""
 
 
 class BackendError(PlaitError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from .ops import Gen, Op, Select, Source
 
@@ -48,16 +49,22 @@ def variables_of(node: Node) -> dict[str, Source]:
     return found
 
 
+ForkKind: TypeAlias = Literal["fork", "call", "retry"]
+
+
 @dataclass(frozen=True, slots=True)
 class Fork:
     """A fork and its number of branches, which the nodes alone do not tell.
 
     `path` is the fork's: "1" for fork 1 of the body, "0.2/1" for fork 1 of branch "0.2".
-    Its branches are "1.0", "1.1" and so on, also those that record nothing.
+    Its branches are "1.0", "1.1" and so on, also those that record nothing. A "call"
+    has the text of a nested program as its one branch, whose variables are its own; a "retry"
+    has the next attempt of the branch that it is in, which begins where that one began.
     """
 
     path: str
     width: int
+    kind: ForkKind = "fork"
 
 
 @dataclass(frozen=True, slots=True)

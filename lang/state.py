@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, NoReturn, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast, overload
 
 from . import scores
+from .bodies import Body, BranchBodies, complete, takes_index
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
 from .expr import Expr, Link, Part, Ref, expr_of, turn
 from .forks import Forks, Gathered, Joined
-from .graph import Where, variables_of
+from .graph import ForkKind, Where, variables_of
 from .ops import Op, Role, RoleBegin, RoleEnd, Source, Text, Value
+from .outcomes import OnError, Retry, limit_of, policy_of
 from .roles import RoleBlock
 from .scores import LogProb
 from .standin import Hole, stop
@@ -21,8 +23,13 @@ from .tape import Tape
 from .transcript import messages_of, text_of
 from .where import caller, place
 
+if TYPE_CHECKING:
+    from .program import Program
+
 # A variable is what a gen or select wrote or captured, or after a join the branches' by index.
 Variable: TypeAlias = Source | Gathered
+# Where a branch begins: its tip, its open turn, and the variables that it inherits.
+Beginning: TypeAlias = tuple[int | None, tuple[Role, int] | None, Mapping[str, Variable]]
 Step: TypeAlias = tuple[Op, tuple[int, ...]]  # an operation and what it reads
 
 _NOTHING: Mapping[str, Variable] = MappingProxyType({})
@@ -55,6 +62,8 @@ class State:
         self._nodes: list[int] = []
         self._children: list[State] = []
         self._num_forks = 0
+        self._forks: list[Forks] = []  # of this body, those of branches without one included
+        self._forked_by: tuple[Forks, int] | None = None
         self._lock = threading.RLock()
 
     # Appending
@@ -157,9 +166,27 @@ class State:
 
     # Branching
 
-    def fork(self, n: int) -> Forks:
+    def fork(
+        self,
+        n: int,
+        body: Body | None = None,
+        *,
+        on_error: OnError = "raise",
+        timeout: float | None = None,
+    ) -> Forks:
         """Give `n` branches that go on from here, each with the variables and the open turn
         of this one. What a branch sets stays in the branch.
+
+        With a `body` each branch runs `body(branch)`, or `body(branch, i)` if it takes a second
+        argument, as a task of its own: from the next wait on, while this body waits. What is
+        not joined is waited for at the end of this body.
+
+        Args:
+            n: How many.
+            body: A function, sync or async, or a program.
+            on_error: What a join does with a branch that failed: "raise", "skip" or "collect"
+                it, or `retry(times)` to run it again before.
+            timeout: Seconds after which a body's attempt is TimedOut.
         """
         stop(n, "the number of branches needs the value")
         if isinstance(n, bool) or not isinstance(n, int):
@@ -168,15 +195,65 @@ class State:
             raise InvalidArgument(
                 f"{place()}fork({n}): a fork needs at least one branch; pass n >= 1"
             )
+        if body is None and timeout is not None:
+            raise InvalidArgument(f"{place()}fork({n}, timeout=...): a time limit is for a body")
+        has_index = body is not None and takes_index(body)
+        arguments = [(i,) if has_index else () for i in range(n)]
+        return self._forked(arguments, body, policy_of(on_error, "fork"), limit_of(timeout, "fork"))
+
+    def map(
+        self,
+        body: Body,
+        items: Iterable[object],
+        *,
+        on_error: OnError = "raise",
+        timeout: float | None = None,
+    ) -> Forks:
+        """Fork one branch an item, and run `body(branch, item)` on each; see `fork`."""
+        stop(items, "map() needs the list: one branch an item")
+        if not callable(body):
+            raise InvalidArgument(f"{place()}map({body!r}, ...): pass a function first")
+        arguments = [(item,) for item in items]
+        return self._forked(arguments, body, policy_of(on_error, "map"), limit_of(timeout, "map"))
+
+    def call(self, program: Program, /, *args: object, keep: bool = True, **kwargs: object) -> Any:
+        """Run another program from here, with variables of its own, and give what it returns.
+
+        It runs on this run's backend, with its sampling, and has the open turn of this branch, but
+        none of its variables, and leaves it none. An async one needs no await.
+
+        Args:
+            program: The program; its own run options do not count.
+            args: Its arguments by position.
+            keep: Go on after its text; False drops the text.
+            kwargs: Its arguments by name.
+
+        Raises: what its body raises, and the first failure of what it has asked for.
+        """
+        from .program import Program  # which imports this module
+
+        if not isinstance(program, Program):
+            raise InvalidArgument(
+                f"{place()}call({program!r}): pass a program: what @function gives"
+            )
+        arguments = program.arguments(args, kwargs)
         with self._lock:
-            prefix = f"{self._branch}/" if self._branch else ""
-            path = f"{prefix}{self._num_forks}"
-            self._tape.fork(path, n, caller())
-            self._num_forks += 1
-            inherited = MappingProxyType(self._visible())
-            branches = [self._child(f"{path}.{i}", inherited) for i in range(n)]
-            self._children += branches
-        return Forks(self, branches)
+            child = self._child(f"{self._fork_path(1, 'call')}.0", _NOTHING)
+            child._forks = []
+            self._children.append(child)
+        value = complete(child, lambda: program.body(child, **arguments))
+        if keep:
+            self._go_on_after(child)
+        return value
+
+    def cancel(self) -> None:
+        """End this branch, if it still runs, and what it has asked for. Not a failure."""
+        if self._forked_by is None:
+            raise InvalidArgument(
+                f"{place()}cancel(): this is no branch of a fork; raise an exception to end a body"
+            )
+        forks, index = self._forked_by
+        forks._cancel((index,))
 
     def copy(self) -> State:
         """Give one branch that goes on from here; good in a `with`, too."""
@@ -208,6 +285,56 @@ class State:
             from .samples import sample  # most programs take none
 
             sample(self, what.parts, what.num_samples)
+
+    def _forked(
+        self,
+        arguments: Sequence[tuple[object, ...]],
+        body: Body | None,
+        policy: Retry,
+        timeout: float | None,
+    ) -> Forks:
+        branches: list[State] = []
+        if arguments:
+            with self._lock:
+                path = self._fork_path(len(arguments), is_concurrent=body is not None)
+                inherited = MappingProxyType(self._visible())
+                branches = [self._child(f"{path}.{i}", inherited) for i in range(len(arguments))]
+                self._children += branches
+        bodies = BranchBodies(branches, body, arguments)
+        forks = Forks(self, branches, bodies, policy, timeout)
+        for i, branch in enumerate(branches):
+            branch._forked_by = forks, i
+            if body is not None:
+                branch._forks = []  # what a body forks ends with that body
+        self._forks.append(forks)
+        return forks
+
+    def _fork_path(self, width: int, kind: ForkKind = "fork", is_concurrent: bool = False) -> str:
+        prefix = f"{self._branch}/" if self._branch else ""
+        path = f"{prefix}{self._num_forks}"
+        at = len(self._nodes)
+        self._tape.fork(path, width, caller(), kind=kind, place=at, is_concurrent=is_concurrent)
+        self._num_forks += 1
+        return path
+
+    def _go_on_after(self, child: State) -> None:
+        """Let the text of a nested program be this branch's, which has a node after it."""
+        with self._lock:
+            if child._tip != self._tip:
+                self._tip, self._turn = child._tip, child._turn
+                self._record(Text(""), (), caller())
+
+    def _beginning(self) -> Beginning:
+        return self._tip, self._turn, self._inherited
+
+    def _again(self, beginning: Beginning) -> State:
+        """Give the branch of a new attempt, which begins where this branch began."""
+        with self._lock:
+            child = self._child(f"{self._fork_path(1, 'retry', True)}.0", self._inherited)
+            child._tip, child._turn, child._inherited = beginning
+            child._forked_by, child._forks = self._forked_by, []
+            self._children.append(child)
+            return child
 
     def _append(self, parts: Sequence[Part]) -> None:
         where = caller()
@@ -305,6 +432,7 @@ class State:
     def _child(self, branch: str, inherited: Mapping[str, Variable]) -> State:
         child = type(self)(self._tape, self._driver, branch)
         child._tip, child._turn, child._inherited = self._tip, self._turn, inherited
+        child._forks = self._forks
         return child
 
     def _all_nodes(self) -> list[int]:

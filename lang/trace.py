@@ -8,17 +8,16 @@ statement that forms it appends it, the graph has a break there, and is not comp
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .bodies import complete
 from .errors import PlaitError, ProgramError
 from .graph import Graph
 from .ops import Input
 from .standin import Hole, StandIn
 from .tracing import MAX_NODES, Stop, TracedState, Tracing
-from .where import raised_at, suspended_at
+from .where import raised_at
 
 if TYPE_CHECKING:
     from .program import Program
@@ -33,9 +32,8 @@ def trace(program: Program, arguments: Mapping[str, object]) -> Graph:
     inputs = tuple(name for name in program.required if name not in arguments)
     open_ones = {name: StandIn(tracing, (Hole(name, Input(name), tracing),)) for name in inputs}
     try:
-        result = program.body(TracedState(tracing.tape, tracing), **arguments, **open_ones)
-        if program.is_async:
-            result = _finish(result, tracing)
+        state = TracedState(tracing.tape, tracing)
+        result = complete(state, lambda: program.body(state, **arguments, **open_ones))
         tracing.take_result(result)
     except Stop:
         pass
@@ -53,21 +51,6 @@ def trace(program: Program, arguments: Mapping[str, object]) -> Graph:
             "does a loop wait for a value that only a run has?"
         )
     return tracing.graph(program.name, inputs)
-
-
-def _finish(result: object, tracing: Tracing) -> object:
-    """Run an async body to its end; one that has to wait for something real ends the trace."""
-    if not inspect.iscoroutine(result):
-        return result
-    try:
-        result.send(None)
-    except StopIteration as done:
-        value: object = done.value
-        return value
-    tracing.note_end(suspended_at(result), "", "awaits something that only a run has")
-    with suppress(Stop):
-        result.close()
-    raise Stop
 
 
 def _is_for_want_of_value(

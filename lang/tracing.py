@@ -13,16 +13,20 @@ import re
 import secrets
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from types import CoroutineType
 from typing import NoReturn, cast
 
-from .graph import Break, Graph, Node, Where
+from .driver import Bodies, TaskGroup
+from .graph import Break, ForkKind, Graph, Node, Where
+from .inline import InlineGroup
 from .ops import Gen, Op, Select, Source, Value
 from .standin import Hole, ParsedStandIn, StandIn
 from .state import State, Step
 from .statements import Moment, is_inside, under_way
 from .tape import Tape
-from .where import caller
+from .where import caller, suspended_at
 
 MAX_NODES = 100_000
 
@@ -62,11 +66,20 @@ class Recording(Tape):
             raise Stop
         return super().append(op, prev=prev, reads=reads, branch=branch, where=where)
 
-    def fork(self, path: str, width: int, where: Where | None = None) -> None:
+    def fork(
+        self,
+        path: str,
+        width: int,
+        where: Where | None = None,
+        *,
+        kind: ForkKind = "fork",
+        place: int = 0,
+        is_concurrent: bool = False,
+    ) -> None:
         """Record a fork. Raises: Stop after the end."""
         if self.is_stopped:
             raise Stop
-        super().fork(path, width, where)
+        super().fork(path, width, where, kind=kind, place=place, is_concurrent=is_concurrent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +153,28 @@ class Tracing:
 
     def wait(self, nodes: Sequence[int]) -> None:
         """Do nothing: a join needs no value."""
+
+    def cancel(self, nodes: Sequence[int]) -> None:
+        """Do nothing: what was recorded is what may run."""
+
+    def start(self, bodies: Bodies, times: int, timeout: float | None) -> TaskGroup:
+        """Record the bodies one after the other, as if none failed."""
+        return InlineGroup(bodies)
+
+    def drive(self, result: object) -> object:
+        """Run an async body to its end; one that waits for something real ends the trace."""
+        if not issubclass(type(result), CoroutineType):  # a stand-in answers isinstance()
+            return result
+        coroutine = cast("CoroutineType[object, None, object]", result)
+        try:
+            coroutine.send(None)
+        except StopIteration as done:
+            value: object = done.value
+            return value
+        self.note_end(suspended_at(coroutine), "", "awaits something that only a run has")
+        with suppress(Stop):
+            coroutine.close()
+        raise Stop
 
     def spell(self, parts: Sequence[str | Hole]) -> str:
         """Give a real str with a sentinel for each hole."""
@@ -227,6 +262,7 @@ class Tracing:
         breaks = list(dict.fromkeys(breaks))  # one a line, however often a loop passes it
         if end is not None:
             breaks.append(end)
+        nodes, forks = self.tape.arranged(nodes, forks)
         return Graph(program, nodes, tuple(breaks), end is None and not kept, inputs, forks)
 
     def _name(self, node: int) -> str:

@@ -38,12 +38,14 @@ from .lang.errors import (
     ProgramError,
     RoleError,
     TemplateError,
+    TimedOut,
     Truncated,
     UnknownVariable,
     UsageError,
 )
 from .lang.forks import Forks, Joined
 from .lang.graph import Graph
+from .lang.outcomes import Outcome, Retry, retry
 from .lang.scores import LogProb
 from .lang.search import beam, best_of
 from .lang.state import State
@@ -78,14 +80,17 @@ __all__ = [
     "NodeUsage",
     "NotRecorded",
     "NotSupported",
+    "Outcome",
     "PlaitError",
     "PoolExceeded",
     "ProgramError",
     "Result",
+    "Retry",
     "RoleError",
     "State",
     "Stream",
     "TemplateError",
+    "TimedOut",
     "Truncated",
     "UnknownVariable",
     "UsageError",
@@ -97,6 +102,7 @@ __all__ = [
     "gen",
     "journal",
     "local",
+    "retry",
     "run_graph",
     "scripted",
     "select",

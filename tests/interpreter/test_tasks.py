@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 
 from plait.interpreter import tasks
+from plait.interpreter.home import Home, Signal
 
 place: contextvars.ContextVar[str] = contextvars.ContextVar("place", default="none")
 
@@ -90,7 +91,7 @@ def test_context_variables_are_those_of_the_task() -> None:
 
 def test_a_coroutine_is_driven_inside_a_body() -> None:
     async def coroutine() -> list[str]:
-        wake = tasks.Signal()
+        wake = Home().signal()
         threading.Timer(0.02, wake.set).start()
         wake.wait()
         await asyncio.sleep(0.01)
@@ -104,7 +105,7 @@ def test_a_coroutine_is_driven_inside_a_body() -> None:
 
 def test_a_signal_wakes_a_thread_and_a_body() -> None:
     def wait() -> bool:
-        wake = tasks.Signal()
+        wake = Home().signal()
         threading.Timer(0.02, wake.set).start()
         wake.wait()
         return tasks.in_body()
@@ -114,10 +115,10 @@ def test_a_signal_wakes_a_thread_and_a_body() -> None:
 
 
 def test_a_signal_set_before_the_wait_or_after_the_loop_is_no_fault() -> None:
-    signals: list[tasks.Signal] = []
+    signals: list[Signal] = []
 
     def body() -> None:
-        wake = tasks.Signal()
+        wake = Home().signal()
         wake.set()
         wake.set()
         wake.wait()
@@ -211,7 +212,7 @@ def test_an_interrupt_ends_the_wait(way: str) -> None:
 
     def body() -> None:
         try:
-            tasks.Signal().wait()
+            Home().signal().wait()
         finally:
             unwound.append(way)
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from plait.lang.driver import Bodies
 from plait.lang.errors import NodeError
 from plait.lang.graph import Node
+from plait.lang.inline import InlineGroup
 from plait.lang.ops import Gen, RoleBegin, RoleEnd, Select, Source, Text, Value
 from plait.lang.state import State
 from plait.lang.tape import Tape
@@ -46,6 +48,12 @@ class FakeDriver:
 
     def cancel(self, nodes: Sequence[int]) -> None:
         self.cancelled += nodes
+
+    def start(self, bodies: Bodies, times: int, timeout: float | None) -> InlineGroup:
+        return InlineGroup(bodies)
+
+    def drive(self, result: object) -> object:
+        return result
 
     def run(self) -> None:
         for node in self.tape.take():

@@ -20,6 +20,7 @@ DOCUMENTED = {
     *("set_default_backend", "local", "connect", "scripted", "journal"),
     *("State", "Forks", "Joined", "Graph", "Grammar", "Function", "Result", "Event", "Stream"),
     *("AsyncStream", "Backend", "NodeMeta", "NodeUsage", "LogProb", "best_of", "beam"),
+    *("Outcome", "Retry", "retry"),
 }
 
 
