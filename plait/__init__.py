@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
+from .interpreter.check import check
 from .interpreter.defaults import set_default_backend
 from .interpreter.events import Event
 from .interpreter.grammar import Grammar
@@ -18,6 +19,7 @@ from .interpreter.result import Result
 from .interpreter.run import run_graph
 from .interpreter.stream import AsyncStream, Stream
 from .lang.api import assistant, gen, select, system, user
+from .lang.checks.problem import Problem
 from .lang.errors import (
     BackendDied,
     BackendError,
@@ -72,6 +74,7 @@ __all__ = [
     "NotSupported",
     "PlaitError",
     "PoolExceeded",
+    "Problem",
     "ProgramError",
     "Result",
     "RoleError",
@@ -82,6 +85,7 @@ __all__ = [
     "UnknownVariable",
     "UsageError",
     "assistant",
+    "check",
     "connect",
     "function",
     "gen",

@@ -13,7 +13,13 @@ import pytest
 import plait
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("docs/grammars.md", "docs/architecture.md", "docs/running.md", "README.md")
+PAGES = (
+    "docs/grammars.md",
+    "docs/compiler.md",
+    "docs/architecture.md",
+    "docs/running.md",
+    "README.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
