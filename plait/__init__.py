@@ -14,6 +14,8 @@ from .interpreter.check import check
 from .interpreter.defaults import set_default_backend
 from .interpreter.events import Event
 from .interpreter.grammar import Grammar
+from .interpreter.plan import plan
+from .interpreter.planning.report import Plan, PlannedCall, PlannedFailure
 from .interpreter.program import Function, function
 from .interpreter.result import Result
 from .interpreter.run import run_graph
@@ -73,6 +75,9 @@ __all__ = [
     "NodeUsage",
     "NotSupported",
     "PlaitError",
+    "Plan",
+    "PlannedCall",
+    "PlannedFailure",
     "PoolExceeded",
     "Problem",
     "ProgramError",
@@ -90,6 +95,7 @@ __all__ = [
     "function",
     "gen",
     "local",
+    "plan",
     "run_graph",
     "scripted",
     "select",
