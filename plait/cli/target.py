@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ..lang.errors import InvalidArgument, UsageError
-from ..lang.graph import Where
+from ..lang import serialize
+from ..lang.errors import GraphError, InvalidArgument, UsageError
+from ..lang.graph import Graph, Where
 from ..lang.program import Program
 
 
@@ -70,6 +71,34 @@ def load_programs(target: str) -> list[Program]:
     if not found:
         raise UsageError(f"{target} has no program; put @plait.function above a `def`")
     return found
+
+
+def is_graph(target: str) -> bool:
+    """Say whether a target is a graph's JSON, and no program."""
+    return target.endswith(".json")
+
+
+def load_graph(target: str, words: Sequence[str] = ()) -> Graph:
+    """Read a graph's JSON, or trace the program that `target` names with the arguments given.
+
+    Raises: UsageError; GraphError for JSON that is no graph.
+    """
+    if is_graph(target):
+        return read_graph(target)
+    program = load_program(target)
+    arguments = parse_arguments(program, words)
+    check_arguments(program, arguments, is_partial=True)
+    return program.trace(**arguments)
+
+
+def read_graph(file: str) -> Graph:
+    """Read a graph's JSON. Raises: UsageError for no such file, GraphError."""
+    try:
+        return serialize.loads(Path(file).read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error
+    except (GraphError, UnicodeDecodeError) as error:
+        raise GraphError(f"{file}: {error}") from error
 
 
 def _programs(module: ModuleType) -> dict[str, Program]:
