@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..lang.checks.problem import Finding, Rule
 from ..lang.checks.subject import Subject
@@ -120,9 +120,8 @@ def _text_with(constraint: Constraint, part: str) -> str | None:
     return next((text for text in found if part in text), None)
 
 
-def _shortest(constraint: Constraint, num_tokens: object) -> str | None:
+def _shortest(constraint: Constraint, num_tokens: Callable[[str], int]) -> str | None:
     if constraint.choices is not None:
-        assert callable(num_tokens)
         return min(constraint.choices, key=num_tokens)
     return next(iter(_samples(constraint, 1, 0)), None)
 

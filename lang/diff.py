@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import zip_longest
 from typing import TypeAlias
 
 from .graph import Graph, Node
@@ -122,12 +121,11 @@ def _forks(old: Graph, new: Graph) -> Iterator[str]:
 
 
 def _moved(old: Graph, new: Graph) -> Iterator[str]:
-    """Say which nodes do the same from another place."""
-    for before, after in zip_longest(old.nodes, new.nodes):
-        if before is None or after is None or before.prev != after.prev:
-            node = after or before
-            branch = node.branch or "the body"
-            yield f"{branch}: {one_line(describe(node.op))} continues another node"
+    """Say which node does the same from another place; both have the same nodes a branch."""
+    for before, after in zip(old.nodes, new.nodes, strict=True):
+        if before.prev != after.prev:
+            branch = after.branch or "the body"
+            yield f"{branch}: {one_line(describe(after.op))} continues another node"
             return
     yield "the nodes are in another order"
 
