@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ..lang.graph import Node
 from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Source, Text, Value
@@ -15,6 +16,7 @@ from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, Session
 from .branch import BranchText, TextCodec
 from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
+from .foresight import Foresight
 from .lowering import gen_request
 from .outcome import gen_outcome, select_outcome
 from .seeds import place_seed
@@ -49,6 +51,7 @@ class ExecutorSession:
         self._states: dict[int, NodeState] = {}
         self._ready: deque[NodeState] = deque()
         self._num_gens: dict[str, int] = {}  # by branch
+        self._foresight = Foresight(config.sampling, self._request_id)
         self._events: list[NodeEvent] = []
         self._is_closed = False
 
@@ -56,6 +59,7 @@ class ExecutorSession:
         """Add a segment; each of its nodes gets exactly one terminal event."""
         if self._is_closed:
             return
+        self._foresight.add(nodes)
         for node in nodes:
             self._add(node)
         self._advance()
@@ -150,13 +154,13 @@ class ExecutorSession:
         prompt = state.branch.tokens.all_ids()
         may_heal = self._codec.may_heal(before, int(prompt[-1]))
         request = gen_request(
-            op, self._request_id(state), prompt, self._config.sampling, state.seed, may_heal
+            op, self._request_id(state.node.id), prompt, self._config.sampling, state.seed, may_heal
         )
         self._start(state, request, is_streaming=self._config.is_streaming)
 
     def _start_select(self, state: NodeState, op: Select, before: BranchText) -> None:
         state.selection = prepare(op, before, self._codec)
-        request = state.selection.request(self._request_id(state))
+        request = state.selection.request(self._request_id(state.node.id))
         if request is None:  # the only choice is empty
             self._events.append(Started(state.node.id))
             self._finish(state, *select_outcome(state.selection, None, self._codec))
@@ -169,10 +173,10 @@ class ExecutorSession:
         state.status = "running"
         state.call = Call(request.id, state.node.id, is_streaming, self._receive)
         self._events.append(Started(state.node.id))
-        self._calls.start(state.call, request)
+        self._calls.start(state.call, replace(request, hint=self._foresight.hint(state.node)))
 
-    def _request_id(self, state: NodeState) -> str:
-        return f"{self._config.id}:{state.node.id}"
+    def _request_id(self, node: int) -> str:
+        return f"{self._config.id}:{node}"
 
     def _receive(self, arrivals: Sequence[Arrival]) -> None:
         for arrival in arrivals:

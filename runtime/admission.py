@@ -44,9 +44,13 @@ class Gate:
         if isinstance(request, Request):
             tokens, start = Ints(request.prompt), len(request.prompt)
             is_healing = border is not None
-            return (Sequence(request.id, namespace, tokens, start, is_healing=is_healing),)
+            return (
+                Sequence(
+                    request.id, namespace, tokens, start, hint=request.hint, is_healing=is_healing
+                ),
+            )
         return tuple(
-            Sequence(request.id, namespace, Ints(t.token_ids), t.score_from, is_scored=True)
+            Sequence(request.id, namespace, Ints(t.token_ids), t.score_from, True, request.hint)
             for t in request.texts
         )
 

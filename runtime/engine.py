@@ -74,7 +74,8 @@ class Engine:
         job = Job.start(request, sequences, generation, self._clock())
         self._jobs[request.id] = job
         self._num_queued += 1
-        self._scheduler.waiting.extend(sequences)
+        for sequence in sequences:
+            self._scheduler.waiting.append(sequence)
         self._grow(job, progress)
 
     def abort(self, request_id: str) -> None:
