@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ..lang.graph import Node
 from ..lang.ops import Sampling
+
+ABSTAINED: Final = "abstained"  # how a select ends that appends nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,7 @@ class Capabilities:
     model: str
     max_context: int  # tokens
     has_chat_template: bool
+    model_digest: str = ""  # names weights and tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class SessionConfig:
     seed: int
     sampling: Sampling = Sampling()
     is_streaming: bool = False  # send Delta events
+    keeps_tokens: bool = False  # tell the tokens of each gen that is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class NodeUsage:
 class NodeMeta:
     """What is known of a finished node besides its value.
 
-    `probabilities` and `scores` are a select's, by choice; probabilities sum to 1.
+    `probabilities` and `scores` are a select's, by choice; probabilities sum to 1. `logprobs`
+    are a score's, one a token.
     """
 
     finish_reason: str | None = None
@@ -54,6 +59,7 @@ class NodeMeta:
     usage: NodeUsage = NodeUsage()
     probabilities: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +78,32 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
+class GenTokens:
+    """What a gen put into its branch, token for token.
+
+    `tail` is text after the tokens that no token of its own stands for; with `is_healed` they
+    replace the last token of the prompt.
+    """
+
+    token_ids: tuple[int, ...]
+    tail: str = ""
+    is_healed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A node is finished.
 
-    `text` is what it added to its branch; of a gen or select it is the value as well.
+    `text` is what it added to its branch; of a gen or select it is the value as well, unless
+    `value` is another text: one without the stop string that was kept. `tokens` are a gen's,
+    where the session keeps them.
     """
 
     node: int
     text: str
     meta: NodeMeta = NodeMeta()
+    value: str | None = None
+    tokens: GenTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +123,11 @@ Listener: TypeAlias = Callable[[Sequence[NodeEvent]], None]
 class Session(Protocol):
     """One run on a backend. All calls are thread-safe, and return at once."""
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         """Add a segment: nodes in order of id, whose edges may point into earlier segments.
 
-        Each submitted node gets exactly one terminal event, Done or Failed.
+        Each submitted node gets exactly one terminal event, Done or Failed. `known` are gens
+        and selects of the segment that an earlier run has finished: they are not run again.
         """
         ...
 

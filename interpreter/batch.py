@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from typing import cast
@@ -12,7 +13,7 @@ from ..lang.program import Program
 from ..lang.tape import Tape
 from . import tasks
 from .result import Result
-from .run import Call, Options, Run, choose_backend
+from .run import Call, Options, Run, choose_backend, journaling
 
 
 async def run_rows(
@@ -30,21 +31,27 @@ async def run_rows(
     first = next(numbered, None)
     if first is None:
         return []
-    backend = await tasks.spawn(lambda: choose_backend(options.backend))
-    options = replace(options, backend=backend).with_seed()
     numbered = chain((first,), numbered)
 
-    async def work(own: Iterator[tuple[int, object]]) -> None:
+    async def work(own: Iterator[tuple[int, object]], options: Options) -> None:
         for i, row in own:
             results[i] = await _run_row(program, row, options.for_row(i))
 
-    workers = [asyncio.ensure_future(work(numbered)) for _ in range(_window(rows, max_in_flight))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    with ExitStack() as stack:
+        entering = stack.enter_context
+        options = await tasks.spawn(lambda: entering(journaling(options, program.name)))
+        backend = await tasks.spawn(lambda: choose_backend(options.backend))
+        options = replace(options, backend=backend).with_seed()
+        workers = [
+            asyncio.ensure_future(work(numbered, options))
+            for _ in range(_window(rows, max_in_flight))
+        ]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
     return [results[i] for i in range(len(results))]
 
 

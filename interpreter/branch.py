@@ -139,6 +139,14 @@ class TextCodec:
             branch = replace(branch, tokens=self.grow(None, as_ids([self.start_token()])))
         return branch
 
+    def check_ids(self, token_ids: Sequence[int]) -> None:
+        """Refuse what is no token of the model. Raises: RequestError (`invalid_request`)."""
+        vocab_size = self._tokenizer.vocab_size
+        wrong = next((i for i in token_ids if not 0 <= i < vocab_size), None)
+        if wrong is not None:
+            message = f"the token {wrong} is not one of the model's {vocab_size}"
+            raise RequestError("invalid_request", message)
+
     def may_heal(self, before: BranchText, token_id: int) -> bool:
         """Say whether the last token of a text holds nothing but what the program put there.
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeAlias
 
 from ..lang.ops import SelectMethod
+from ..runtime.sample import GREEDY_BELOW
 
 TokenIds: TypeAlias = Sequence[int]
 Logprobs: TypeAlias = Sequence[float]
@@ -53,6 +55,18 @@ def decide(
     scores = _scores(method, token_ids, _finite(logprobs), _finite(unconditional))
     winner = max(range(len(scores)), key=scores.__getitem__)  # max keeps the first of equals
     return Decision(winner, tuple(scores), tuple(softmax(scores)))
+
+
+def choose(decision: Decision, temperature: float, point: float) -> int:
+    """Give the choice to take: the winner, or with a temperature the one that `point` draws.
+
+    Each probability counts to the power of 1/temperature; `point` is from 0 to 1, without 1.
+    """
+    if temperature < GREEDY_BELOW:
+        return decision.winner
+    shares = accumulate(softmax([score / temperature for score in decision.scores]))
+    last = len(decision.scores) - 1
+    return next((i for i, share in enumerate(shares) if point < share), last)
 
 
 def _scores(

@@ -33,6 +33,7 @@ class Executor:
             model=model.name,
             max_context=model.runner.limits.max_context,
             has_chat_template=tokenizer.chat_template is not None,
+            model_digest=model.digest,
         )
         self._calls = Calls(engine, post, later)
         self._codec = TextCodec(tokenizer)

@@ -59,6 +59,7 @@ def grammar_spec(constraint: Constraint, stops: tuple[str, ...] = ()) -> Grammar
                 is_any_order=schema.order == "any",
                 registry=tuple((each.uri, each.source) for each in schema.registry),
                 is_strict=schema.strict,
+                is_bare=schema.is_bare,
             )
             return GrammarSpec("json_schema", (schema.source,), stops, options)
         case Constraint(grammar=GrammarText() as grammar):

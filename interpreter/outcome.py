@@ -4,42 +4,86 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..lang.ops import Gen, Score, Select
+from ..runtime.errors import RequestError
+from ..runtime.sample import share_of
 from ..runtime.sequence import Output, Usage
-from .backend import NodeMeta, NodeUsage
+from .backend import ABSTAINED, Done, GenTokens, NodeMeta, NodeUsage
 from .branch import BranchText, TextCodec, as_ids
-from .selection import Selection
+from .choices import choose
+from .selection import Selection, prepare
 
 
 def gen_outcome(
     prompt: BranchText, text: str, output: Output, codec: TextCodec
-) -> tuple[BranchText, str, NodeMeta]:
+) -> tuple[BranchText, str, NodeMeta, GenTokens]:
     """Append what was generated, token for token; text cut out of a token waits as text."""
+    tokens = GenTokens(tuple(output.token_ids), output.tail, output.is_healed)
+    meta = NodeMeta(output.finish_reason, output.stop_reason, usage_of(output.usage))
+    return gen_branch(prompt, tokens, codec), text, meta, tokens
+
+
+def gen_branch(prompt: BranchText, written: GenTokens, codec: TextCodec) -> BranchText:
+    """Give the branch of a gen that wrote these tokens after `prompt`."""
     tokens = prompt.tokens
-    if output.is_healed:
+    if written.is_healed:
         assert tokens is not None
         tokens = tokens.without_last()
-    tokens = codec.grow(tokens, as_ids(output.token_ids))
-    branch = dataclasses.replace(prompt, tokens=tokens).add(output.tail, is_given=False)
-    meta = NodeMeta(output.finish_reason, output.stop_reason, _usage(output.usage))
-    return branch, text, meta
+    tokens = codec.grow(tokens, as_ids(written.token_ids))
+    return dataclasses.replace(prompt, tokens=tokens).add(written.tail, is_given=False)
+
+
+def known_branch(
+    op: Gen | Select | Score, done: Done, before: BranchText, codec: TextCodec
+) -> BranchText:
+    """Give the branch after a gen, select or score that an earlier run has finished.
+
+    Raises: RequestError if the outcome is not one that the operation can have.
+    """
+    match op:
+        case Gen():
+            if done.tokens is None:
+                raise RequestError("invalid_request", "its known outcome has no tokens")
+            codec.check_ids(done.tokens.token_ids)
+            return gen_branch(codec.settle_prompt(before), done.tokens, codec)
+        case Select(choices=choices) if done.text in choices:
+            return prepare(op, before, codec).chosen(codec, choices.index(done.text))
+        case Select() if done.meta.finish_reason != ABSTAINED:
+            message = f"its known outcome {done.text!r} is no choice"
+            raise RequestError("invalid_request", message)
+        case _:
+            return before
+
+
+def without_stop(text: str, output: Output) -> str | None:
+    """Give a text without the stop string that ended it; None if none did."""
+    return None if output.stop_reason is None else text.removesuffix(output.stop_reason)
 
 
 def select_outcome(
-    selection: Selection, output: Output | None, codec: TextCodec
+    selection: Selection, output: Output | None, codec: TextCodec, seed: int
 ) -> tuple[BranchText, str, NodeMeta]:
-    """Append the winner's tokens; its value is the choice exactly as it was given."""
-    decision = selection.decide(output)
-    choices = selection.op.choices
+    """Append the tokens of the choice that is taken, which is given exactly as it was asked for.
+
+    Where the best is not likely enough nothing is appended.
+    """
+    decision, op = selection.decide(output), selection.op
+    choices = op.choices
+    is_abstaining = decision.probabilities[decision.winner] < (op.abstain_below or 0)
     meta = NodeMeta(
-        finish_reason="stop",
-        usage=_usage(output.usage) if output is not None else NodeUsage(),
+        finish_reason=ABSTAINED if is_abstaining else "stop",
+        usage=usage_of(output.usage) if output is not None else NodeUsage(),
         probabilities=dict(zip(choices, decision.probabilities, strict=True)),
         scores=dict(zip(choices, decision.scores, strict=True)),
     )
-    return selection.chosen(codec, decision.winner), choices[decision.winner], meta
+    if is_abstaining:
+        return selection.branch, "", meta
+    chosen = choose(decision, op.temperature or 0, share_of(seed, 0))
+    return selection.chosen(codec, chosen), choices[chosen], meta
 
 
-def _usage(usage: Usage) -> NodeUsage:
+def usage_of(usage: Usage) -> NodeUsage:
+    """Give a request's usage as a node's."""
     return NodeUsage(
         **{field.name: getattr(usage, field.name) for field in dataclasses.fields(NodeUsage)}
     )

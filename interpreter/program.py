@@ -34,9 +34,10 @@ class Function(Program):
     def options(self, **options: object) -> Function:
         """Give a copy with run options set; None leaves one as it is.
 
-        They are `backend`, `seed`, and what every gen takes unless it says otherwise:
-        `max_tokens`, `min_tokens`, `stop`, `temperature`, `top_k`, `top_p`, `min_p`,
-        `ignore_eos`, `heal`.
+        They are `backend`, `seed`, `journal` (the path of a file, or what `plait.journal` gives:
+        what a run before has finished is not run again), and what every gen takes unless it
+        says otherwise: `max_tokens`, `min_tokens`, `stop`, `temperature`, `top_k`, `top_p`,
+        `min_p`, `ignore_eos`, `heal`, `keep_stop`.
 
         Raises: InvalidArgument for an unknown name or a value without meaning.
         """

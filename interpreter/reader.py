@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ..lang.errors import Invalid, Truncated
 from ..lang.graph import Node
-from ..lang.ops import Gen
+from ..lang.ops import Gen, Select
 from ..lang.tape import Tape
-from .backend import Done
+from .backend import ABSTAINED, Done
 from .schema_values import schemas_of, value_of
 from .values import Parsed, Values
 
@@ -55,6 +56,10 @@ class Reader:
 def values_of(node: Node, done: Done) -> Values:
     """Read all that a node gave."""
     op = node.op
+    if done.value is not None:
+        done = replace(done, text=done.value)
+    if isinstance(op, Select) and not op.is_text:
+        return Values(Parsed(_selected(op, done)))
     if isinstance(op, Gen) and op.constraint is not None:
         schema, grammar = op.constraint.schema, op.constraint.grammar
         if schema is not None:
@@ -65,3 +70,13 @@ def values_of(node: Node, done: Done) -> Values:
 
             return captured(node, op, op.constraint, done)
     return Values(Parsed(done.text))
+
+
+def _selected(op: Select, done: Done) -> object:
+    """Give the value of a select that gives several choices, or may abstain."""
+    if done.meta.finish_reason == ABSTAINED:
+        return None if op.top is None else []
+    if op.top is None:
+        return done.text
+    probabilities = done.meta.probabilities
+    return sorted(op.choices, key=lambda choice: -probabilities[choice])[: op.top]

@@ -9,7 +9,7 @@ from typing import Any
 from ..lang.errors import InvalidArgument, UnknownVariable
 from ..lang.forks import Gathered, gather
 from ..lang.graph import Graph, variables_of
-from ..lang.ops import Gen, Select, Source
+from ..lang.ops import Gen, Score, Select, Source
 from ..lang.tape import Tape
 from ..lang.transcript import messages_of, text_of
 from .backend import Done, NodeMeta, NodeUsage
@@ -118,9 +118,18 @@ class Result:
         driver, found = self._find(name)
         if not isinstance(found, Source):
             raise InvalidArgument(
-                f'meta("{name}"): a fork made it a list; read it in the body: forks[i].meta(...)'
+                f'meta("{name}"): a fork or samples made it a list; metas("{name}") gives all'
             )
         return driver.meta(found.node)
+
+    def metas(self, name: str) -> list[NodeMeta | None]:
+        """Give `meta` by branch of a variable that a fork, or samples, made a list.
+
+        None stands where a branch did not set it.
+        """
+        driver, found = self._find(name)
+        sources = (found,) if isinstance(found, Source) else found
+        return [None if source is None else driver.meta(source.node) for source in sources]
 
     def text(self) -> str:
         """Give the whole text of the body's own branch, turns as the model sees them."""
@@ -145,7 +154,9 @@ class Result:
         return self._driver
 
     def _tip(self) -> int | None:
-        return max((node.id for node in self._tape.nodes if node.branch == ""), default=None)
+        own = (node for node in self._tape.nodes if node.branch == "")
+        # A score stands beside the text, wherever that has got to.
+        return max((node.id for node in own if not isinstance(node.op, Score)), default=None)
 
     def _find(self, name: str) -> tuple[LiveDriver, Source | Gathered]:
         driver = self._ready()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..lang.check import check
 from ..lang.errors import Cancelled, InvalidArgument
@@ -25,17 +26,24 @@ from .result import Result
 from .seeds import fresh_seed, row_seed
 from .waiters import Abandoned
 
+if TYPE_CHECKING:
+    from .journal import Journal
+
 SAMPLING_NAMES = tuple(field.name for field in fields(Sampling))
-OPTION_NAMES = ("backend", "seed", *SAMPLING_NAMES)
+OPTION_NAMES = ("backend", "seed", "journal", *SAMPLING_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How programs run: where, from which seed, and the sampling that gens inherit."""
+    """How programs run: where, from which seed, and the sampling that gens inherit.
+
+    `journal` is one that is open, or the path of one to open for each run.
+    """
 
     backend: Backend | None = None
     seed: int | None = None
     sampling: Sampling = Sampling()
+    journal: Journal | str | os.PathLike[str] | None = None
 
     def updated(self, given: Mapping[str, object]) -> Options:
         """Give these options with some replaced; None leaves one as it is.
@@ -46,8 +54,9 @@ class Options:
         new = {name: value for name, value in given.items() if value is not None}
         backend = checked_backend(new.pop("backend")) if "backend" in new else self.backend
         seed = seed_of(new.pop("seed", self.seed))
+        journal = checked_journal(new.pop("journal", self.journal))
         checked = check_sampling(**cast("dict[str, Any]", new))
-        return Options(backend, seed, _over(checked, self.sampling))
+        return Options(backend, seed, _over(checked, self.sampling), journal)
 
     def with_seed(self) -> Options:
         """Give these options with a seed: a fresh random one if none is set."""
@@ -62,6 +71,40 @@ class Options:
         """
         assert self.seed is not None
         return replace(self, seed=row_seed(self.seed, row))
+
+
+def checked_journal(value: object) -> Journal | str | os.PathLike[str] | None:
+    """Check an optional journal. Raises: InvalidArgument."""
+    if value is None:
+        return None
+    from .journal import Journal
+
+    if isinstance(value, Journal | str | os.PathLike):
+        return cast("Journal | str | os.PathLike[str] | None", value)
+    raise InvalidArgument(f"journal={value!r}: pass the path of a file, or plait.journal(path)")
+
+
+@contextmanager
+def journaling(options: Options, program: str) -> Iterator[Options]:
+    """Open the journal of a run; inside, the options' backend is one that keeps it.
+
+    Without a seed the run draws from that of the journal's last one.
+
+    Raises: JournalError.
+    """
+    if options.journal is None:
+        yield options
+        return
+    from .journal import opened
+    from .journaled import journaled
+
+    with opened(options.journal) as journal:
+        last = journal.last_run
+        seed = last.seed if options.seed is None and last is not None else options.seed
+        options = replace(options, journal=None, seed=seed).with_seed()
+        assert options.seed is not None
+        backend = None if journal.is_replay else choose_backend(options.backend)
+        yield replace(options, backend=journaled(journal, backend, program, options.seed))
 
 
 def _over(new: Sampling, old: Sampling) -> Sampling:
@@ -93,7 +136,6 @@ class Run:
         self.tape = Tape()
         self.driver: LiveDriver | None = None
         self._call = call
-        self._backend = options.backend
         self._config = SessionConfig(
             os.urandom(8).hex(), options.seed, options.sampling, is_streaming
         )
@@ -127,7 +169,8 @@ class Run:
 
     def _run(self) -> Result:
         try:
-            return self._result(value=self._complete())
+            with journaling(self._call.options, self._call.program.name) as options:
+                return self._result(value=self._complete(options))
         except Abandoned:
             error = Cancelled(f"{self._call.program.name}: its stream was closed", code="cancelled")
             return self._result(error=error)
@@ -138,8 +181,10 @@ class Run:
             if self.driver is not None:
                 self.driver.close()
 
-    def _complete(self) -> object:
-        backend = choose_backend(self._backend)
+    def _complete(self, options: Options) -> object:
+        if options.seed is not None:
+            self._config = replace(self._config, seed=options.seed)
+        backend = choose_backend(options.backend)
         self.driver = driver = LiveDriver(self.tape, backend, self._config, self._sink)
         if self._is_abandoned:
             raise Abandoned
@@ -180,17 +225,19 @@ def run_graph(
     Raises: InvalidArgument for a graph whose trace had to stop, and for inputs that are
     missing or unknown; else as `Function.run`.
     """
-    chosen = Options().updated(options).with_seed()
-    assert chosen.seed is not None
+    given = Options().updated(options)
     _check_graph(cast(object, graph))
     tape = _taped(graph, _checked_inputs(graph, {} if inputs is None else inputs))
-    config = SessionConfig(os.urandom(8).hex(), chosen.seed, chosen.sampling)
-    driver = LiveDriver(tape, choose_backend(chosen.backend), config)
-    try:
-        driver.finish()
-    finally:
-        tape.close()
-        driver.close()
+    with journaling(given, graph.program) as options_now:
+        chosen = options_now.with_seed()
+        assert chosen.seed is not None
+        config = SessionConfig(os.urandom(8).hex(), chosen.seed, chosen.sampling)
+        driver = LiveDriver(tape, choose_backend(chosen.backend), config)
+        try:
+            driver.finish()
+        finally:
+            tape.close()
+            driver.close()
     return Result(graph.program, tape, driver, seed=chosen.seed)
 
 

@@ -54,6 +54,12 @@ def schema_fault(schema: JsonSchema) -> Fault | None:
 
 def value_of(node: Node, schema: JsonSchema, done: Done) -> Parsed:
     """Read the value that a gen wrote."""
+    if schema.is_bare:
+        # What a limit has cut could go on: an output that could not would have ended itself.
+        if done.meta.finish_reason == "length":
+            return Parsed(fault=fault_of(node, done, "the value may go on", is_whole=False))
+        is_whole = done.meta.stop_reason is None
+        return part_value(node, schema, done, json_text(schema, done.text), is_whole=is_whole)
     # Only a number can be whole and still go on.
     is_whole = _is_whole(done.text)
     if done.meta.finish_reason == "length" and not is_whole:
@@ -85,6 +91,13 @@ def part_value(
     except Exception as error:  # the author's class refuses the value in its own way
         cause, reason = error, f"{type(error).__name__}: {error}"
     return Parsed(fault=fault_of(node, done, reason, cause, is_whole=is_whole, what=what))
+
+
+def json_text(schema: JsonSchema, text: str) -> str:
+    """Give the JSON of a value that was written without quotes if it is a string."""
+    # A part of it may be exact, and `1` no string: only a whole validation tells them apart.
+    is_json = not text.startswith('"') and not mismatch(schema, text, is_whole=False)
+    return text if is_json else json.dumps(text, ensure_ascii=False)
 
 
 def _is_whole(text: str) -> bool:

@@ -71,7 +71,7 @@ def prepare(op: Select, branch: BranchText, codec: TextCodec) -> Selection:
     text = branch.pending_text()
     base = codec.encode(text)
     joint = tuple(codec.encode(text + choice) for choice in op.choices)
-    border = _common_prefix_len([base, *joint])
+    border = common_prefix_len([base, *joint])
     head = branch.tokens if branch.tokens is not None else codec.grow(None, as_ids(()))
     if head is None and border == 0:
         head = codec.grow(None, as_ids([codec.start_token()]))
@@ -80,7 +80,8 @@ def prepare(op: Select, branch: BranchText, codec: TextCodec) -> Selection:
     return Selection(op, branch, head, joint, border, start_token)
 
 
-def _common_prefix_len(rows: Sequence[Int32]) -> int:
+def common_prefix_len(rows: Sequence[Int32]) -> int:
+    """Count the tokens that all of these begin with."""
     length = min(map(len, rows))
     differs = np.zeros(length, dtype=np.bool_)
     for row in rows[1:]:

@@ -65,14 +65,14 @@ class ServedSession:
 
     def submit(self, seq: int, payload: bytes) -> None:
         """Take a segment. Raises: RequestError."""
-        nodes = decode_nodes(payload)
+        nodes, known = decode_nodes(payload)
         ids = {node.id for node in nodes}
         if len(ids) < len(nodes) or not ids.isdisjoint(self._known):
             raise RequestError("invalid_request", "a segment has a node id that was used before")
         self._known |= ids
         self._segment_of.update(dict.fromkeys(ids, seq))
         self._num_left[seq] = len(ids)
-        self._session.submit(nodes)
+        self._session.submit(nodes, known)
 
     def cancel(self, payload: bytes) -> None:
         """Stop nodes and all that depend on them. Raises: RequestError."""

@@ -8,23 +8,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..lang.graph import Node
-from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Select, Source, Text, Value
+from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Score, Select, Source, Text, Value
 from ..lang.words import spell
 from ..runtime.errors import RequestCode, RequestError
 from ..runtime.sequence import Output, Request, ScoreRequest
-from .backend import Delta, Done, Failed, Listener, NodeEvent, NodeMeta, SessionConfig, Started
+from .backend import (
+    Delta,
+    Done,
+    Failed,
+    GenTokens,
+    Listener,
+    NodeEvent,
+    NodeMeta,
+    SessionConfig,
+    Started,
+)
 from .branch import BranchText, TextCodec
 from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
 from .foresight import Foresight
 from .lowering import gen_request
-from .outcome import gen_outcome, select_outcome
+from .outcome import gen_outcome, known_branch, select_outcome, without_stop
+from .scoring import Scoring, of_output, of_text, score_meta
 from .seeds import place_seed
 from .selection import prepare
 from .states import NodeState, sources_of
 from .turns import close_turn, open_turn
 
 _log = logging.getLogger(__name__)
+_NO_META = NodeMeta()
 
 
 class ExecutorSession:
@@ -55,13 +67,14 @@ class ExecutorSession:
         self._events: list[NodeEvent] = []
         self._is_closed = False
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         """Add a segment; each of its nodes gets exactly one terminal event."""
         if self._is_closed:
             return
         self._foresight.add(nodes)
+        done_of = {done.node: done for done in known}
         for node in nodes:
-            self._add(node)
+            self._add(node, done_of.get(node.id))
         self._advance()
 
     def cancel(self, nodes: Iterable[int]) -> None:
@@ -82,16 +95,23 @@ class ExecutorSession:
         self._ready.clear()
         self._events.clear()
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: Node, known: Done | None) -> None:
         if node.id in self._states:
             message = f"node {node.id} was submitted twice; each node has its own id"
             self._events.append(Failed(node.id, "invalid_request", message, node.id))
             return
-        state = self._states[node.id] = NodeState(node)
+        state = self._states[node.id] = NodeState(node, known=known)
         if isinstance(node.op, Gen):
             ordinal = self._num_gens.get(node.branch, 0)
             self._num_gens[node.branch] = ordinal + 1
             state.seed = place_seed(self._config.seed, node.branch, ordinal)
+        elif isinstance(node.op, Select) and node.op.temperature:
+            # Draws of their own, so that a select more changes no gen.
+            place = f"{node.branch}:select"
+            ordinal = self._num_gens.get(place, 0)
+            self._num_gens[place] = ordinal + 1
+            derived = place_seed(self._config.seed, place, ordinal)
+            state.seed = derived if node.op.seed is None else node.op.seed
         for source_id in sources_of(node):
             source = self._states.get(source_id)
             if source is None or source is state:
@@ -134,16 +154,21 @@ class ExecutorSession:
                 message = f"the capture {capture!r} is to be read at the client, and sent as text"
                 raise RequestError("invalid_request", message)
             case Value(source):
-                value = self._states[source.node].text
+                value = self._states[source.node].value
                 self._finish(state, before.add(value), value)
             case RoleBegin(role):
                 self._finish(state, *open_turn(before, role, self._chat, self._codec))
             case RoleEnd(role):
                 self._finish(state, *close_turn(before, role, self._codec))
+            case Gen() | Select() | Score() if (known := state.known) is not None:
+                branch = known_branch(node.op, known, before, self._codec)
+                self._finish(state, branch, known.text, known.meta, value=known.value)
             case Gen():
                 self._start_gen(state, node.op, before)
             case Select():
                 self._start_select(state, node.op, before)
+            case Score():
+                self._start_score(state, node.op, before)
             case Input(name):
                 message = f"the argument {name!r} has no value; run the graph with one"
                 raise RequestError("invalid_request", message)
@@ -163,9 +188,27 @@ class ExecutorSession:
         request = state.selection.request(self._request_id(state.node.id))
         if request is None:  # the only choice is empty
             self._events.append(Started(state.node.id))
-            self._finish(state, *select_outcome(state.selection, None, self._codec))
+            outcome = select_outcome(state.selection, None, self._codec, state.seed)
+            self._finish(state, *outcome)
         else:
             self._start(state, request, is_streaming=False)
+
+    def _start_score(self, state: NodeState, op: Score, before: BranchText) -> None:
+        state.branch, state.scoring = before, self._scoring(state.node, op, before)
+        request = state.scoring.request(self._request_id(state.node.id))
+        if request is None:
+            self._events.append(Started(state.node.id))
+            self._finish(state, before, "", score_meta(None))
+        else:
+            self._start(state, request, is_streaming=False)
+
+    def _scoring(self, node: Node, op: Score, before: BranchText) -> Scoring:
+        if op.source is None:
+            return of_text(op.text, before, self._codec)
+        source = self._states[op.source]
+        if isinstance(source.node.op, Gen) and source.node.prev == node.prev:
+            return of_output(before, source.branch, self._codec)
+        return of_text(source.value, before, self._codec)
 
     def _start(
         self, state: NodeState, request: Request | ScoreRequest, *, is_streaming: bool
@@ -198,17 +241,34 @@ class ExecutorSession:
             )
             self._fail(state, code, output.error or f"the engine stopped it: {code}")
         elif state.selection is not None:
-            self._finish(state, *select_outcome(state.selection, output, self._codec))
+            outcome = select_outcome(state.selection, output, self._codec, state.seed)
+            self._finish(state, *outcome)
+        elif state.scoring is not None:
+            self._finish(state, state.branch, "", score_meta(output))
         else:
             text = "".join(call.texts)
-            self._finish(state, *gen_outcome(state.branch, text, output, self._codec))
+            outcome = gen_outcome(state.branch, text, output, self._codec)
+            self._finish(state, *outcome, value=self._kept_out(state.node, text, output))
+
+    def _kept_out(self, node: Node, text: str, output: Output) -> str | None:
+        """Give a gen's value if it is another text than what the branch has: no stop string."""
+        assert isinstance(node.op, Gen)
+        own, defaults = node.op.sampling.keep_stop, self._config.sampling.keep_stop
+        return without_stop(text, output) if (defaults if own is None else own) else None
 
     def _finish(
-        self, state: NodeState, branch: BranchText, text: str, meta: NodeMeta | None = None
+        self,
+        state: NodeState,
+        branch: BranchText,
+        text: str,
+        meta: NodeMeta = _NO_META,
+        tokens: GenTokens | None = None,
+        value: str | None = None,
     ) -> None:
-        state.status, state.branch, state.text, state.selection = "done", branch, text, None
-        done = Done(state.node.id, text, meta) if meta is not None else Done(state.node.id, text)
-        self._events.append(done)
+        state.status, state.branch, state.selection, state.scoring = "done", branch, None, None
+        state.text, state.value = text, text if value is None else value
+        told = tokens if self._config.keeps_tokens else None
+        self._events.append(Done(state.node.id, text, meta, value, told))
         for dependant in state.dependants:
             dependant.num_waiting -= 1
             if dependant.num_waiting == 0:

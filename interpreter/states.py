@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..lang.graph import Node
-from ..lang.ops import Value
-from .backend import Failed
+from ..lang.ops import reads_of
+from .backend import Done, Failed
 from .branch import BranchText
 from .calls import Call
+from .scoring import Scoring
 from .selection import Selection
 
 Status: TypeAlias = Literal["waiting", "running", "done", "failed"]
@@ -20,7 +21,7 @@ class NodeState:
     """A submitted node; its session alone changes it.
 
     `branch` is the text up to and with this node once it is done (while a gen runs: its
-    prompt), `text` what the node added, which is its value as well.
+    prompt), `text` what the node added, and `value` what a use of it is given.
     """
 
     node: Node
@@ -29,16 +30,17 @@ class NodeState:
     dependants: list[NodeState] = field(default_factory=list)
     branch: BranchText = BranchText()
     text: str = ""
+    value: str = ""
     seed: int = 0
     failure: Failed | None = None
+    known: Done | None = None  # what an earlier run made of it
     call: Call | None = None
     selection: Selection | None = None
+    scoring: Scoring | None = None
 
 
 def sources_of(node: Node) -> list[int]:
     """Give the nodes that this one waits for, each once."""
     sources = [] if node.prev is None else [node.prev]
-    sources += node.reads
-    if isinstance(node.op, Value):
-        sources.append(node.op.source.node)
+    sources += (*node.reads, *reads_of(node.op))
     return list(dict.fromkeys(sources))

@@ -25,6 +25,11 @@ _Payload = TypeVar("_Payload")
 _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError)
 
 
+class _Segment(msgspec.Struct, array_like=True):
+    nodes: list[dict[str, object]]
+    known: tuple[Done, ...] = ()
+
+
 class _StartedMessage(msgspec.Struct, array_like=True, tag="started"):
     event: Started
 
@@ -45,12 +50,12 @@ _EventMessage = _StartedMessage | _DeltaMessage | _DoneMessage | _FailedMessage
 _EVENTS = msgspec.msgpack.Decoder(list[_EventMessage])
 
 
-def encode_nodes(nodes: Sequence[Node]) -> bytes:
+def encode_nodes(nodes: Sequence[Node], known: Sequence[Done] = ()) -> bytes:
     """Give a segment's payload. Raises: RequestError if it cannot be sent."""
     if len(nodes) > MAX_NODES:
         raise _too_large(f"{len(nodes)} nodes", f"{MAX_NODES} nodes")
     try:
-        payload = msgspec.msgpack.encode(nodes_to_data(nodes))
+        payload = msgspec.msgpack.encode(_Segment(nodes_to_data(nodes), tuple(known)))
     except (ValueError, OverflowError) as error:
         raise RequestError("invalid_request", f"the segment cannot be sent: {error}") from error
     if len(payload) > MAX_PAYLOAD_BYTES:
@@ -58,13 +63,14 @@ def encode_nodes(nodes: Sequence[Node]) -> bytes:
     return payload
 
 
-def decode_nodes(payload: bytes) -> tuple[Node, ...]:
-    """Give a segment's nodes. Raises: RequestError."""
-    data = _decode(payload, list[dict[str, object]], "a segment")
+def decode_nodes(payload: bytes) -> tuple[tuple[Node, ...], tuple[Done, ...]]:
+    """Give a segment's nodes, and what is known of them. Raises: RequestError."""
+    segment = _decode(payload, _Segment, "a segment")
+    data = segment.nodes
     if not 0 < len(data) <= MAX_NODES:
         raise _too_large(f"{len(data)} nodes", f"1 to {MAX_NODES} nodes")
     try:
-        return nodes_from_data(data)
+        return nodes_from_data(data), segment.known
     except (GraphError, *_MALFORMED, TypeError, KeyError) as error:
         raise RequestError("invalid_request", f"not a segment of a graph: {error}") from error
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from .checked_ops import check_op
 from .errors import InvalidArgument
 from .graph import Graph, Node, Where
-from .ops import Gen, Input, Role, RoleBegin, RoleEnd, Select, Source, Value
+from .ops import Gen, Input, Op, Role, RoleBegin, RoleEnd, Score, Select, Source, Value, reads_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,24 @@ def edges_point_back(graph: Graph) -> Iterator[Finding]:
 
 
 def values_have_sources(graph: Graph) -> Iterator[Finding]:
-    """A Value reads its source, which is a gen or a select; nothing else reads."""
+    """Values and scores read their sources, which are gens or selects; nothing else reads."""
     for node in graph.nodes:
-        source = node.op.source.node if isinstance(node.op, Value) else None
-        if node.reads != (() if source is None else (source,)):
-            yield node, f"it reads {list(node.reads)}; its operation asks for {source}"
-        elif isinstance(node.op, Value) and 0 <= node.op.source.node < node.id:
-            yield from ((node, fault) for fault in _without_value(node.op.source, graph.nodes))
+        source = _source(node.op)
+        if node.reads != reads_of(node.op):
+            asked = None if source is None else source.node
+            yield node, f"it reads {list(node.reads)}; its operation asks for {asked}"
+        elif source is not None and 0 <= source.node < node.id:
+            yield from ((node, fault) for fault in _without_value(source, graph.nodes))
+
+
+def _source(op: Op) -> Source | None:
+    match op:
+        case Value(source=source):
+            return source
+        case Score(source=int(node)):
+            return Source(node)
+        case _:
+            return None
 
 
 def _without_value(source: Source, nodes: Sequence[Node]) -> Iterator[str]:

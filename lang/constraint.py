@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
 from .errors import InvalidArgument
@@ -57,12 +58,18 @@ def constraint_of(
     if len(given) > 1:
         raise InvalidArgument(
             f"{' and '.join(given)} are {'both' if len(given) == 2 else 'all'} given; "
-            "a gen takes at most one of them"
+            f"a gen takes at most one of them{_remedy(given, schema)}"
         )
     if not given:
         _refuse_options(schema_options)
         return None
-    return constraint_of_kind(given[0], values[given[0]], **schema_options)
+    constraint = constraint_of_kind(given[0], values[given[0]], **schema_options)
+    if constraint.schema is None or constraint.schema.hint is None:
+        return constraint
+    from .bare import is_bare  # it needs datetime, which `import plait` does without
+
+    is_one = is_bare(constraint.schema.hint)
+    return Constraint(schema=replace(constraint.schema, is_bare=is_one))
 
 
 def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> Constraint:
@@ -78,6 +85,12 @@ def constraint_of_kind(kind: Kind, value: object, **schema_options: object) -> C
             return Constraint(schema=schema_of(value, **schema_options))
         case "grammar":
             return grammar_of(value)
+
+
+def _remedy(given: Sequence[Kind], schema: object) -> str:
+    is_pattern = given == ["regex", "schema"] and schema is str
+    written = 'Annotated[str, {"pattern": "^...$"}]'
+    return f": regex alone gives a str, and {written} one that is never cut" if is_pattern else ""
 
 
 def checked_constraint(constraint: Constraint, depth: int = MAX_DEPTH) -> Constraint:
@@ -127,6 +140,7 @@ def schema_of(
         whitespace=whole("whitespace", whitespace, 0, "0, or the most blanks at a place") or 0,
         order=known or "listed",
         registry=_registry(registry),
+        is_bare=isinstance(schema, JsonSchema) and schema.is_bare,
         hint=hint,
     )
 
@@ -202,7 +216,7 @@ def _read(schema: object, field: str = "schema") -> tuple[str, object]:
         return _dumped(schema_of_hint(schema), field), schema
     allowed = (
         "a JSON Schema as a dict, a pydantic model class, a dataclass, a TypedDict, or a type made "
-        "of str, int, float, bool, None, Literal, Enum, Optional, list, tuple and dict"
+        "of str, int, float, bool, None, date, Literal, Enum, Optional, list, tuple and dict"
     )
     raise wrong(field, schema, allowed)
 

@@ -55,6 +55,11 @@ class Meta(Protocol):
         ...
 
     @property
+    def logprobs(self) -> Sequence[float]:
+        """Give the log-probability of each token that a score asked for."""
+        ...
+
+    @property
     def scores(self) -> Mapping[str, float]:
         """Give a select's scores by choice, as its method defines them."""
         ...

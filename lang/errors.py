@@ -7,12 +7,14 @@ PlaitError
 │   ├── RoleError             roles nested or left open
 │   └── NotSupported          a known feature that this version refuses by name
 ├── GraphError                a graph's JSON is not one of ours
+├── JournalError              a journal that is in use, damaged, or not one of ours
 ├── NodeError                 a node failed while running; knows node, line, code
 │   ├── ContextExceeded       prompt plus output longer than the model's context
 │   ├── PoolExceeded          more KV blocks than the pool has
 │   ├── GrammarError          a constraint that does not compile or cannot be met
 │   ├── Truncated             a value of a schema that a limit has cut; has its text
 │   ├── Invalid               a value that does not match its schema; has its text
+│   ├── NotRecorded           a replay came to a node that its journal does not have
 │   ├── TemplateError         the model has no chat template, or it refuses the talk
 │   └── Cancelled             cancelled by a sibling's failure or by the caller
 ├── BackendError              the backend as a whole
@@ -59,6 +61,10 @@ class NotSupported(ProgramError):
 
 class GraphError(PlaitError):
     """A graph's JSON that is damaged, of another version, or breaks the graph's rules."""
+
+
+class JournalError(PlaitError):
+    """A journal that cannot be used: held by another run, of another version, no journal."""
 
 
 class NodeError(PlaitError):
@@ -136,6 +142,10 @@ class Invalid(NodeError):
         self.reason = reason
 
 
+class NotRecorded(NodeError):
+    """A replay came to a node that its journal does not have."""
+
+
 class TemplateError(NodeError):
     """The model has no chat template, or its template refuses this sequence of roles."""
 
@@ -174,6 +184,7 @@ _BY_CODE: dict[str, type[NodeError]] = {
     "no_template": TemplateError,
     "bad_template": TemplateError,
     "cancelled": Cancelled,
+    "not_recorded": NotRecorded,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
 from .errors import InvalidArgument, RoleError
 from .ops import Gen, Role, RoleBegin, RoleEnd, Select, Source
@@ -28,15 +28,19 @@ Part: TypeAlias = str | Gen | Select | RoleBegin | RoleEnd | Link | Hole
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """Text and operations in a row. Building one runs nothing; `s += expr` records it."""
+    """Text and operations in a row. Building one runs nothing; `s += expr` records it.
+
+    With `num_samples` it is recorded in so many branches, see `samples.py`.
+    """
 
     parts: tuple[Part, ...]
+    num_samples: int | None = None
 
     def __add__(self, other: str | Expr) -> Expr:
-        return Expr(self.parts + parts_of(other))
+        return _joined(self, expr_of(other))
 
     def __radd__(self, other: str | Expr) -> Expr:
-        return Expr(parts_of(other) + self.parts)
+        return _joined(expr_of(other), self)
 
     def __str__(self) -> NoReturn:
         raise TypeError(
@@ -73,12 +77,29 @@ def turn(role: Role, content: object) -> Expr:
 
     Raises: RoleError if the content has a turn inside it.
     """
-    inner = parts_of(content)
-    if any(isinstance(part, RoleBegin) for part in inner):
+    inner = expr_of(content)
+    if any(isinstance(part, RoleBegin) for part in inner.parts):
         raise RoleError(
             f"{place()}{role}(...): a turn cannot stand inside a turn; append one after the other"
         )
-    return Expr((RoleBegin(role), *inner, RoleEnd(role)))
+    return Expr((RoleBegin(role), *inner.parts, RoleEnd(role)), inner.num_samples)
+
+
+def expr_of(value: object) -> Expr:
+    """Give something appended as an expression. Raises: InvalidArgument, as `parts_of` does."""
+    # type() and not isinstance(): a stand-in answers that for its value.
+    is_expr = issubclass(type(value), Expr)
+    return cast(Expr, value) if is_expr else Expr(parts_of(value))
+
+
+def _joined(left: Expr, right: Expr) -> Expr:
+    counts = {count for count in (left.num_samples, right.num_samples) if count is not None}
+    if len(counts) > 1:
+        raise InvalidArgument(
+            f"{place()}n={left.num_samples} and n={right.num_samples} in one expression: its "
+            "samples are branches that hold all of it; append one after the other"
+        )
+    return Expr(left.parts + right.parts, *counts)
 
 
 def parts_of(value: object) -> tuple[Part, ...]:

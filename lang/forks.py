@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from .errors import InvalidArgument, UnknownVariable
-from .expr import Expr, parts_of
+from .expr import Expr, expr_of, parts_of
 from .ops import Source
 from .where import place
 
@@ -94,7 +94,7 @@ class Forks(Sequence["State"]):
         if callable(what):
             return [what(i) for i in range(num_branches)]
         if not issubclass(type(what), list | tuple):  # so that a trace's stand-in passes
-            return [Expr(parts_of(what))] * num_branches
+            return [expr_of(what)] * num_branches
         each = list(cast(Sequence[Appended], what))
         if len(each) != num_branches:
             raise InvalidArgument(

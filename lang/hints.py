@@ -31,8 +31,9 @@ SCALARS: Mapping[object, str] = {
     str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null",
 }  # fmt: skip
 WHAT_WORKS = (
-    "str, int, float, bool, None, Literal, Enum, Optional and other unions, list, tuple, dict with "
-    "str keys, dataclasses, TypedDict, Any, and Annotated[type, {JSON Schema keywords}]"
+    "str, int, float, bool, None, date, time, datetime, Literal, Enum, Optional and other unions, "
+    "list, tuple, dict with str keys, dataclasses, TypedDict, Any, and "
+    "Annotated[type, {JSON Schema keywords}]"
 )
 CONTAINERS = (list, dict, tuple)
 
@@ -52,6 +53,11 @@ class PydanticModel(Protocol):
 def is_pydantic(hint: object) -> TypeGuard[PydanticModel]:
     """Say whether it is a pydantic model class, without importing pydantic."""
     return isinstance(hint, type) and hasattr(hint, "model_json_schema")
+
+
+def is_time(hint: type) -> bool:
+    """Say whether it is date, time or datetime, without importing datetime."""
+    return hint.__module__ == "datetime" and hint.__name__ in ("date", "time", "datetime")
 
 
 def describes_values(hint: object) -> bool:
@@ -117,14 +123,17 @@ class _Writer:
         raise _refused(hint, at)
 
     def _annotated(self, args: tuple[object, ...], at: str) -> Schema:
+        from .notes import keywords_of  # few types have notes
+
         schema = self.schema(args[0], at)
         for note in args[1:]:
-            if not isinstance(note, Mapping):
+            keywords = keywords_of(note, schema.get("type"))
+            if keywords is None:
                 raise InvalidArgument(
                     f"schema: {at}: Annotated[..., {note!r:.60}]: only a dict of JSON Schema "
-                    "keywords has a meaning here"
+                    "keywords has a meaning here, or bounds such as annotated_types.Ge(1)"
                 )
-            schema = {**schema, **cast("Mapping[str, object]", note)}
+            schema = {**schema, **keywords}
         return schema
 
     def _container(self, origin: object, args: tuple[object, ...], at: str) -> Schema:
@@ -145,6 +154,10 @@ class _Writer:
     def _class(self, hint: type, at: str) -> Schema:
         if hint in SCALARS:
             return {"type": SCALARS[hint]}
+        if is_time(hint):
+            from .times import TIME_SCHEMAS
+
+            return dict(TIME_SCHEMAS[hint])
         if issubclass(hint, Enum):
             return {"enum": [_constant(member.value, at) for member in hint]}
         if is_pydantic(hint):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
-from .hints import CONTAINERS, SCALARS, is_pydantic, members_of
+from .hints import CONTAINERS, SCALARS, is_pydantic, is_time, members_of
 
 
 class Mismatch(ValueError):
@@ -35,6 +35,8 @@ def load(hint: object, value: object, text: str) -> object:
     if hint in SCALARS or hint is None:
         return _load_scalar(hint, value)
     assert isinstance(hint, type)
+    if is_time(hint):
+        return _load_time(hint, value)
     if issubclass(hint, Enum):
         member = _same([member.value for member in hint], value)
         return next(each for each in hint if each.value == member and _is_alike(each.value, member))
@@ -47,6 +49,17 @@ def _load_scalar(hint: object, value: object) -> object:
     if type(value) is not (types.NoneType if hint is None else hint):
         raise Mismatch(f"{value!r:.60} is no {hint}")
     return value
+
+
+def _load_time(hint: type, value: object) -> object:
+    if not isinstance(value, str):
+        raise Mismatch(f"{value!r:.60} is no {hint.__name__}")
+    from .times import read_time  # few values are one
+
+    try:
+        return read_time(hint, value)
+    except ValueError as error:
+        raise Mismatch(str(error)) from error
 
 
 def _load_container(origin: object, args: tuple[object, ...], value: object, text: str) -> object:

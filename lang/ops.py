@@ -30,6 +30,7 @@ class Sampling:
     max_tokens: int | None = None
     min_tokens: int | None = None
     stop: tuple[str, ...] | None = None
+    keep_stop: bool | None = None
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
@@ -99,7 +100,8 @@ class JsonSchema:
 
     `source` is the schema as compact JSON, its properties in the author's order. `whitespace`
     bounds the blanks at each place where JSON allows them. `registry` has what a `$ref` may
-    name beside the schema's own parts. `hint` is the Python type that the value becomes; it
+    name beside the schema's own parts. `is_bare`: a value that is a string is written without
+    quotes and escapes. `hint` is the Python type that the value becomes; it
     stays in the process, and counts for nothing else.
     """
 
@@ -108,6 +110,7 @@ class JsonSchema:
     whitespace: int = 0
     order: PropertyOrder = "listed"
     registry: tuple[SchemaDocument, ...] = ()
+    is_bare: bool = False
     hint: object = field(default=None, compare=False, repr=False, metadata={"is_local": True})
 
 
@@ -174,11 +177,47 @@ class Gen:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Score every choice after the text so far, append the best, keep it under `name`."""
+    """Score every choice after the text so far, append the best, keep it under `name`.
+
+    With `top` the value is a list of so many, the best first. With a `temperature` over 0 the
+    choice is drawn; `seed` overrides the one that the run derives. If no choice has a probability
+    of `abstain_below`, nothing is appended and the value is None, or an empty list.
+    """
 
     name: str | None
     choices: tuple[str, ...]
     method: SelectMethod = "sum"
+    top: int | None = None
+    temperature: float | None = None
+    abstain_below: float | None = None
+    seed: int | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Say whether the value is always a str."""
+        return self.top is None and self.abstain_below is None
 
 
-Op: TypeAlias = Text | Value | Input | RoleBegin | RoleEnd | Gen | Select
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Give the log-probability of a text after the text so far, which stays as it is.
+
+    The text is `text`, or what the node `source` wrote; `reads` names that node.
+    """
+
+    text: str = ""
+    source: int | None = None
+
+
+Op: TypeAlias = Text | Value | Input | RoleBegin | RoleEnd | Gen | Select | Score
+
+
+def reads_of(op: Op) -> tuple[int, ...]:
+    """Give the nodes whose values an operation uses."""
+    match op:
+        case Value(source=source):
+            return (source.node,)
+        case Score(source=int(node)):
+            return (node,)
+        case _:
+            return ()

@@ -7,14 +7,14 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
-from .errors import InvalidArgument, NotSupported
+from .errors import InvalidArgument
 from .ops import Sampling
 from .standin import stop
 
 GEN_OPTIONS = (
     *(field.name for field in fields(Sampling)),
     *("regex", "choices", "schema", "grammar", "captures"),
-    *("strict", "whitespace", "order", "registry", "seed"),
+    *("ge", "gt", "le", "lt", "strict", "whitespace", "order", "registry", "seed", "n"),
 )
 MAX_INT = 2**63 - 1  # what a message to the runtime can carry
 _WIDTH = 200  # characters of a value that a message shows
@@ -97,6 +97,7 @@ def sampling(
     max_tokens: object = None,
     min_tokens: object = None,
     stop: object = None,
+    keep_stop: object = None,
     temperature: object = None,
     top_k: object = None,
     top_p: object = None,
@@ -119,6 +120,7 @@ def sampling(
         max_tokens=most,
         min_tokens=least,
         stop=_stops(stop),
+        keep_stop=flag("keep_stop", keep_stop),
         temperature=real("temperature", temperature, 0, math.inf, "0 or more, and finite"),
         top_k=whole("top_k", top_k, -1, "1 or more, or 0 or -1 for all"),
         top_p=share,
@@ -177,13 +179,16 @@ def choices_of(choices: object) -> tuple[str, ...]:
     return given
 
 
-def refuse_n(n: object) -> None:
-    """Refuse several samples in one gen: its text could go on from only one of them."""
-    if n is not None:
-        raise NotSupported(
-            f"n={n!r}: a gen gives one sample; for several, fork: "
-            "`forks = s.fork(n)`, `forks += gen(...)`, `forks.join()`"
-        )
+def samples_of(n: object, name: object, temperature: object) -> int | None:
+    """Check an optional number of samples; they need a name, and a draw."""
+    count = whole("n", n, 1, "1 or more")
+    if count is None:
+        return None
+    if name is None:
+        raise InvalidArgument(f"n={n!r}: the samples are read as a list by name; give the gen one")
+    if count > 1 and temperature == 0:
+        raise InvalidArgument(f"n={n!r}: at temperature=0 all samples are the same; leave one out")
+    return count
 
 
 def _stops(value: object) -> tuple[str, ...] | None:

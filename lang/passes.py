@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from .errors import InvalidArgument
 from .graph import Fork, Graph, Node, variables_of
-from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Source, Text, Value
+from .ops import Gen, Input, Op, RoleBegin, RoleEnd, Score, Select, Source, Text, Value
 
 SeedOf: TypeAlias = Callable[[int, str, int], int]  # of a row, a branch, and a gen's number in it
 
@@ -83,13 +83,14 @@ def hoist_prefix(graphs: Sequence[Graph], seed_of: SeedOf) -> Graph:
     nodes = list(rows[0][0])
     forks = [Fork("0", len(rows))]
     for row, (_, own) in enumerate(rows):
-        num_gens: Counter[str] = Counter()
+        num_draws: Counter[str] = Counter()
         first = len(nodes)
         for node in own:
             op = node.op
-            if isinstance(op, Gen):
-                seed = seed_of(row, node.branch, num_gens[node.branch])
-                num_gens[node.branch] += 1
+            place = _draws_at(node)
+            if isinstance(op, Gen | Select) and place is not None:
+                seed = seed_of(row, place, num_draws[place])
+                num_draws[place] += 1
                 op = op if op.seed is not None else replace(op, seed=seed)
             shift = first - num_shared
             nodes.append(_shifted(replace(node, op=op), shift, num_shared, f"0.{row}"))
@@ -114,12 +115,21 @@ def _joined(before: Node, node: Node, num_next: int) -> Node | None:
 def _moved(node: Node, id: int, new_id: Mapping[int | None, int | None]) -> Node:
     """Give a node its new id, and those of the nodes that its edges point to."""
     reads = tuple(read for old in node.reads if (read := new_id[old]) is not None)
-    op: Op = node.op
-    if isinstance(op, Value):
-        source = new_id[op.source.node]
-        assert source is not None
-        op = Value(Source(source, op.source.capture))
+    op = _pointing(node.op, lambda old: new_id[old])
     return replace(node, id=id, op=op, prev=new_id[node.prev], reads=reads)
+
+
+def _pointing(op: Op, at: Callable[[int], int | None]) -> Op:
+    """Give an operation with the node that it names where that node is now."""
+    match op:
+        case Value(source=source):
+            node = at(source.node)
+            assert node is not None
+            return Value(Source(node, source.capture))
+        case Score(source=int(old)):
+            return replace(op, source=at(old))
+        case _:
+            return op
 
 
 def _needed(graph: Graph) -> set[int]:
@@ -135,19 +145,24 @@ def _needed(graph: Graph) -> set[int]:
         for node in reversed(graph.nodes):
             if node.id in needed:
                 needed.update(node.reads, () if node.prev is None else (node.prev,))
-        # A gen keeps its number in its branch: those before it stay.
-        last: dict[str, int] = {}
-        for node in graph.nodes:
-            if isinstance(node.op, Gen) and node.id in needed:
-                last[node.branch] = node.id
-        gens = {
+        # What draws keeps its number in its branch: those before it stay.
+        last = {_draws_at(node): node.id for node in graph.nodes if node.id in needed}
+        draws = {
             node.id
             for node in graph.nodes
-            if isinstance(node.op, Gen) and node.id < last.get(node.branch, 0)
+            if _draws_at(node) is not None and node.id < last.get(_draws_at(node), 0)
         }
-        if gens <= needed:
+        if draws <= needed:
             return needed
-        needed |= gens
+        needed |= draws
+
+
+def _draws_at(node: Node) -> str | None:
+    """Give what a seed follows from beside a number, None for a node that draws nothing."""
+    if isinstance(node.op, Gen):
+        return node.branch
+    is_drawn = isinstance(node.op, Select) and bool(node.op.temperature)
+    return f"{node.branch}:select" if is_drawn else None
 
 
 def _check_rows(graphs: Sequence[Graph]) -> None:
@@ -217,9 +232,7 @@ def _shifted(node: Node, shift: int, num_fixed: int, branch: str = "") -> Node:
     def at(old: int) -> int:
         return old if old < num_fixed else old + shift
 
-    op: Op = node.op
-    if isinstance(op, Value):
-        op = Value(Source(at(op.source.node), op.source.capture))
+    op = _pointing(node.op, at)
     path = f"{branch}/{node.branch}" if branch and node.branch else branch or node.branch
     prev = None if node.prev is None else at(node.prev)
     return replace(

@@ -1,6 +1,6 @@
 """Graphs as versioned JSON, by the declared fields of their dataclasses.
 
-    {"plait_graph": 4, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
+    {"plait_graph": 5, "program": ..., "nodes": [{"id": 0, "op": {"kind": "text", ...}, ...}]}
 
 A field at its default is left out. Whatever is unknown is refused, never skipped.
 """
@@ -29,15 +29,18 @@ from .ops import (
     RoleEnd,
     Sampling,
     SchemaDocument,
+    Score,
     Select,
     Source,
     Text,
     Value,
+    reads_of,
 )
 
 # 2: the graph has its forks; 3: gens with a schema or a grammar; 4: one constraint a gen, with
-# parts and a registry; captures, sources that name one, and heal
-VERSION = 4
+# parts and a registry; captures, sources that name one, and heal; 5: scores, values without
+# quotes, kept stop strings, and selects that draw, abstain or give several
+VERSION = 5
 MARK = "plait_graph"
 KINDS: Mapping[str, type[Op]] = {
     "text": Text,
@@ -47,6 +50,7 @@ KINDS: Mapping[str, type[Op]] = {
     "role_end": RoleEnd,
     "gen": Gen,
     "select": Select,
+    "score": Score,
 }
 _KIND_OF = {kind: name for name, kind in KINDS.items()}
 
@@ -124,7 +128,7 @@ def _check_options(node: Node, at: str) -> None:
         check_op(node.op)
     except InvalidArgument as error:
         raise GraphError(f"{at}: {error}") from error
-    if node.reads != ((node.op.source.node,) if isinstance(node.op, Value) else ()):
+    if node.reads != reads_of(node.op):
         raise GraphError(f"{at}: it reads {list(node.reads)}, which its operation does not")
 
 

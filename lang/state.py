@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, TypeAlias, cast, overload
 
+from . import scores
 from .driver import Driver, Meta
 from .errors import InvalidArgument, RoleError, UnknownVariable
-from .expr import Expr, Link, Part, Ref, parts_of, turn
+from .expr import Expr, Link, Part, Ref, expr_of, turn
 from .forks import Forks, Gathered, Joined
 from .graph import Where, variables_of
 from .ops import Op, Role, RoleBegin, RoleEnd, Source, Text, Value
 from .roles import RoleBlock
+from .scores import LogProb
 from .standin import Hole, stop
 from .tape import Tape
 from .transcript import messages_of, text_of
@@ -59,7 +61,7 @@ class State:
 
     def __iadd__(self, what: str | Expr) -> State:
         """Append text or an expression. Using a name again overwrites the variable."""
-        self._append(parts_of(what))
+        self._add(expr_of(what))
         return self
 
     @overload
@@ -125,6 +127,21 @@ class State:
         """Give what is known of a variable besides its value; waits for it."""
         return cast(Meta, self._driver.meta(self._source_of(name, "meta").node))
 
+    def metas(self, name: str) -> list[Meta | None]:
+        """Give `meta` by branch of a variable that a join, or samples, made a list; waits."""
+        found = self._find(name)
+        sources = found if isinstance(found, tuple) else (found,)
+        known = (None if each is None else self._driver.meta(each.node) for each in sources)
+        return [cast("Meta | None", meta) for meta in known]
+
+    def score(self, text: str | Ref) -> LogProb:
+        """Say how likely `text` is here; the state stays as it is. Waits where it is read."""
+        return scores.score(self, text)
+
+    def log_prob(self, name: str) -> Any:
+        """Say how likely what a variable's gen wrote was: a LogProb, after a join a list."""
+        return scores.log_prob(self, name)
+
     def variables(self) -> tuple[str, ...]:
         """Give the names that can be read: inherited, joined and own."""
         with self._lock:
@@ -184,6 +201,14 @@ class State:
 
     # For forks, roles and traces
 
+    def _add(self, what: Expr) -> None:
+        if what.num_samples is None:
+            self._append(what.parts)
+        else:
+            from .samples import sample  # most programs take none
+
+            sample(self, what.parts, what.num_samples)
+
     def _append(self, parts: Sequence[Part]) -> None:
         where = caller()
         with self._lock:
@@ -239,7 +264,7 @@ class State:
     def _role(self, role: Role, content: str | Expr | _Missing) -> RoleBlock | State:
         if isinstance(content, _Missing):
             return RoleBlock(self, role)
-        self._append(turn(role, content).parts)
+        self._add(turn(role, content))
         return self
 
     def _open_turn(self, role: Role) -> int:
@@ -270,9 +295,10 @@ class State:
     def _source_of(self, name: str, method: str) -> Source:
         found = self._find(name)
         if isinstance(found, tuple):
+            all_of = f', or all: metas("{name}")' if method == "meta" else ""
             raise InvalidArgument(
-                f'{place()}{method}("{name}"): a join made it a list; '
-                f'ask a branch: forks[i].{method}("{name}")'
+                f'{place()}{method}("{name}"): a join or samples made it a list; '
+                f'ask a branch: forks[i].{method}("{name}"){all_of}'
             )
         return found
 

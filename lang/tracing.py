@@ -126,6 +126,7 @@ class Tracing:
         self.reads.append(_Read(hole, len(self.tape)))
         op = self.tape.node(source.node).op
         is_parsed = isinstance(op, Gen) and op.schema_of(source.capture) is not None
+        is_parsed = is_parsed or (isinstance(op, Select) and not op.is_text)
         return (ParsedStandIn if is_parsed else StandIn)(self, (hole,))
 
     def text(self, node: int) -> str:
@@ -230,8 +231,7 @@ class Tracing:
 
     def _name(self, node: int) -> str:
         op = self.tape.node(node).op
-        assert isinstance(op, Gen | Select)
-        return op.name or ""
+        return (op.name or "") if isinstance(op, Gen | Select) else ""
 
     def _spell(self, hole: Hole) -> str:
         num_nodes, num_forks = len(self.tape), len(self.tape.forks)

@@ -15,6 +15,7 @@ from .ops import (
     RoleBegin,
     RoleEnd,
     Sampling,
+    Score,
     Select,
     Text,
     Value,
@@ -36,6 +37,8 @@ def spell(op: Op) -> str:
             return f"input {_quoted(name)}"
         case Value():
             return "value"
+        case Score():
+            return "score(...)"
         case Text():
             return "text"
 
@@ -66,11 +69,19 @@ def _words(op: Op) -> str:
             return f"{role} begin"
         case RoleEnd(role=role):
             return f"{role} end"
-        case Select(name=name, choices=choices, method=method):
-            shown = "" if method == "sum" else f" by {method}"
-            return f"select {name or '(no name)'} {_options(choices=choices)}{shown}"
+        case Score(text=text, source=source):
+            return f"score {_short(text) if source is None else f'of {source}'}"
+        case Select():
+            return _select(op)
         case Gen():
             return _gen(op)
+
+
+def _select(op: Select) -> str:
+    shown = "" if op.method == "sum" else f" by {op.method}"
+    names = ("top", "temperature", "abstain_below", "seed")
+    options = _options(choices=op.choices, **{name: getattr(op, name) for name in names})
+    return f"select {op.name or '(no name)'} {options}{shown}"
 
 
 def _gen(op: Gen) -> str:

@@ -32,8 +32,10 @@ from .lang.errors import (
     GraphError,
     Invalid,
     InvalidArgument,
+    JournalError,
     ModelError,
     NodeError,
+    NotRecorded,
     NotSupported,
     PlaitError,
     PoolExceeded,
@@ -46,9 +48,12 @@ from .lang.errors import (
 )
 from .lang.forks import Forks, Joined
 from .lang.graph import Graph
+from .lang.scores import LogProb
+from .lang.search import beam, best_of
 from .lang.state import State
 
 if TYPE_CHECKING:
+    from .interpreter.journal import Journal
     from .runtime.config import EngineConfig
 
 __all__ = [
@@ -69,10 +74,13 @@ __all__ = [
     "Invalid",
     "InvalidArgument",
     "Joined",
+    "JournalError",
+    "LogProb",
     "ModelError",
     "NodeError",
     "NodeMeta",
     "NodeUsage",
+    "NotRecorded",
     "NotSupported",
     "PlaitError",
     "Plan",
@@ -90,10 +98,13 @@ __all__ = [
     "UnknownVariable",
     "UsageError",
     "assistant",
+    "beam",
+    "best_of",
     "check",
     "connect",
     "function",
     "gen",
+    "journal",
     "local",
     "plan",
     "run_graph",
@@ -157,6 +168,19 @@ def scripted(
     from .interpreter.backends.scripted import ScriptedBackend
 
     return ScriptedBackend(script, config, template=template, adds_bos=adds_bos)
+
+
+def journal(path: str, *, is_replay: bool = False) -> Journal:
+    """Open a journal for several runs: `with plait.journal(path) as kept: f.run(journal=kept)`.
+
+    What it has is not run again, what it has not is added. With `is_replay` nothing is added,
+    no model is asked, and a node that it does not have is `NotRecorded`.
+
+    Raises: JournalError for a file that is in use, is no journal, or of another version.
+    """
+    from .interpreter.journal import Journal
+
+    return Journal(path, is_replay=is_replay)
 
 
 def _engine_config(options: Mapping[str, object]) -> EngineConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from .config import EngineConfig
@@ -10,6 +11,7 @@ from .generation import Room
 from .grammar.spec import CompiledGrammar, GrammarSpec
 from .healing import Border, Speller
 from .model.interface import Model
+from .scoring import Span
 from .sequence import Int32, Ints, Request, ScoredText, ScoreRequest, Sequence
 
 
@@ -36,22 +38,32 @@ class Gate:
         for text in request.texts:
             self._check_scored(text)
 
-    def sequences(
-        self, request: Request | ScoreRequest, border: Border | None
-    ) -> tuple[Sequence, ...]:
-        """Give the sequences of a request that `check` let pass."""
-        namespace = f"{self._digest}/{request.namespace}"
-        if isinstance(request, Request):
-            tokens, start = Ints(request.prompt), len(request.prompt)
-            is_healing = border is not None
-            return (
-                Sequence(
-                    request.id, namespace, tokens, start, hint=request.hint, is_healing=is_healing
-                ),
-            )
+    def namespace(self, request: Request | ScoreRequest) -> str:
+        """Give the first part of the request's keys in the cache."""
+        return f"{self._digest}/{request.namespace}"
+
+    def sequence(self, request: Request, border: Border | None) -> Sequence:
+        """Give the sequence of a request that `check` let pass."""
+        tokens, start = Ints(request.prompt), len(request.prompt)
+        is_healing = border is not None
+        namespace, hint = self.namespace(request), request.hint
+        return Sequence(request.id, namespace, tokens, start, hint=hint, is_healing=is_healing)
+
+    def scored(self, request: ScoreRequest, spans: Iterable[Span]) -> tuple[Sequence, ...]:
+        """Give the sequences that compute some rows of a request that `check` let pass."""
+        namespace = self.namespace(request)
         return tuple(
-            Sequence(request.id, namespace, Ints(t.token_ids), t.score_from, True, request.hint)
-            for t in request.texts
+            Sequence(
+                request.id,
+                namespace,
+                Ints(request.texts[span.text].token_ids[: span.last + 1]),
+                request.texts[span.text].score_from,
+                is_scored=True,
+                hint=request.hint,
+                text_id=span.text,
+                first_row=span.first,
+            )
+            for span in spans
         )
 
     def border(self, request: Request | ScoreRequest) -> Border | None:

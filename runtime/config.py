@@ -146,6 +146,12 @@ class EngineConfig:
         "keep activations and KV in fp32, which the CPU's own kernels else shorten",
         flag="--exact",
     )
+    is_quantized: bool = _option(
+        True,
+        bool,
+        "decode quantised weights to the dtype when a GPU loads them, instead of in each product",
+        flag="--no-quantized-weights",
+    )
     device: str = _option(
         "cpu",
         str,

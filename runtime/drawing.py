@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..kernels.sampling import NOT_FINITE
 from .cache.node import common_len
 from .errors import RequestError, as_request_error
 from .generation import Generation
@@ -20,8 +21,7 @@ from .sample import SampleRow, sample
 Prepared: TypeAlias = SampleRow | RequestError  # how a draw is made, or why it cannot be
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(NamedTuple):  # one an output and step: a dataclass takes three times as long
     """A token to be drawn for an output from one row of the logits.
 
     The row is that of the token at `position`; `guesses` are the tokens of the rows after it.
@@ -51,8 +51,7 @@ class Draw:
             self.job.num_accepted_tokens += num_right
         if num_right < len(came):
             return None
-        return replace(
-            self,
+        return self._replace(
             row=self.row + num_right,
             position=self.position + num_right,
             guesses=self.guesses[num_right:],
@@ -114,25 +113,53 @@ class Drawer:
         return [_prepared(draw) for draw in draws]
 
     def draw(
-        self, draws: Sequence[Draw], rows: Sequence[Prepared], logits: Logits
+        self,
+        draws: Sequence[Draw],
+        rows: Sequence[Prepared],
+        logits: Logits,
+        largest_ids: Sequence[int],
     ) -> list[int | RequestError]:
-        """Give a token for each draw, or what is wrong with that output alone."""
-        usable = [
-            (draw.row, row)
-            for draw, row in zip(draws, rows, strict=True)
-            if isinstance(row, SampleRow)
-        ]
-        numbers = [number for number, _ in usable]
-        drawn = iter(
-            sample(
-                _rows(logits, numbers),
-                [row for _, row in usable],
-                self._tokenizer.vocab_size,
-                self._tokenizer.eos_token_ids,
-                self._absent_ids,
-            )
+        """Give a token for each draw, or what is wrong with that output alone.
+
+        `largest_ids` are the runner's, for all rows of the logits.
+        """
+        found: list[int | RequestError] = []
+        left: list[tuple[int, int, SampleRow]] = []  # place in `found`, row of the logits, how
+        for draw, row in zip(draws, rows, strict=True):
+            if isinstance(row, RequestError):
+                found.append(row)
+                continue
+            token_id = largest_ids[draw.row] if largest_ids else NOT_FINITE
+            if not self._takes(row, token_id):
+                left.append((len(found), draw.row, row))
+            found.append(token_id)
+        if left:
+            self._sample(left, logits, found)
+        return found
+
+    def _takes(self, row: SampleRow, largest_id: int) -> bool:
+        """Say whether what has the largest logit of all is what is drawn."""
+        if not row.is_greedy or not 0 <= largest_id < self._tokenizer.vocab_size:
+            return False
+        if largest_id in self._absent_ids or not row.allows(largest_id):
+            return False
+        return not (row.forbid_eos and largest_id in self._tokenizer.eos_token_ids)
+
+    def _sample(
+        self,
+        rows: list[tuple[int, int, SampleRow]],
+        logits: Logits,
+        found: list[int | RequestError],
+    ) -> None:
+        drawn = sample(
+            _rows(logits, [number for _, number, _ in rows]),
+            [row for _, _, row in rows],
+            self._tokenizer.vocab_size,
+            self._tokenizer.eos_token_ids,
+            self._absent_ids,
         )
-        return [row if isinstance(row, RequestError) else next(drawn) for row in rows]
+        for (place, _, _), result in zip(rows, drawn, strict=True):
+            found[place] = result
 
 
 def _prepared(draw: Draw) -> Prepared:
@@ -144,7 +171,5 @@ def _prepared(draw: Draw) -> Prepared:
 
 def _rows(logits: Logits, numbers: list[int]) -> Logits:
     """Give some rows: a view where they lie side by side, else a copy."""
-    if not numbers:
-        return logits[:0]
     first, end = numbers[0], numbers[-1] + 1
     return logits[first:end] if len(numbers) == end - first else logits[numbers]

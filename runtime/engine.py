@@ -20,8 +20,8 @@ from .metrics import Counters, EngineStats, snapshot
 from .model.interface import Logits, Model
 from .plan import Chunk, Plan
 from .prepare import to_batch
-from .sample import gather_logprobs
 from .scheduler import Scheduler
+from .scoring import Scorer, ScoreSheet
 from .sequence import FinishReason, Output, Request, ScoreRequest
 from .speculation.planner import Speculator
 
@@ -66,13 +66,16 @@ class Engine:
             raise RequestError(
                 "queue_full", f"{self._num_queued} requests wait, the queue is full; try again"
             )
-        generation = None
-        if isinstance(request, Request):
-            generation = self._generation(request, grammar, border)
-        progress = Progress() if generation is None else generation.begin()
-        sequences = self.gate.sequences(request, border)
-        job = Job.start(request, sequences, generation, self._clock())
-        self._jobs[request.id] = job
+        work: Generation | ScoreSheet
+        if isinstance(request, ScoreRequest):
+            work = self._scorer.sheet(request, self.gate.namespace(request))
+            sequences = self.gate.scored(request, work.spans())
+            progress = Progress(finish_reason=None if sequences else "stop")
+        else:
+            work = self._generation(request, grammar, border)
+            sequences = (self.gate.sequence(request, border),)
+            progress = work.begin()
+        job = self._jobs[request.id] = Job.start(request, sequences, work, self._clock())
         self._num_queued += 1
         for sequence in sequences:
             self._scheduler.waiting.append(sequence)
@@ -146,6 +149,7 @@ class Engine:
         self._pool = BlockPool(limits.num_blocks)
         self._cache = RadixCache(self._pool, limits.block_size)
         self._scheduler = Scheduler(self.config, self._pool, self._cache)
+        self._scorer = Scorer(self.model, self.config, self._cache.scores)
         self._jobs: dict[str, Job] = {}
         self._aborted: list[Job] = []
         self._num_queued = 0
@@ -210,15 +214,13 @@ class Engine:
         """Note the log-probabilities of one text; give the answer once all texts are done."""
         sequence = chunk.sequence
         job = self._jobs.get(sequence.request_id)
-        if job is None:  # another of its texts failed
+        if job is None or not isinstance(job.work, ScoreSheet):  # another of its texts failed
             return
-        targets = sequence.tokens.view[sequence.num_reusable + 1 : chunk.end + 1].tolist()
         try:
-            found = gather_logprobs(logits, targets, self.model.tokenizer.vocab_size)
+            self._scorer.read(chunk, job.work, logits)
         except RequestError as e:
             self._fail(job, e)
             return
-        sequence.logprobs.extend(found)
         if chunk.end < sequence.num_needed:
             return
         self._scheduler.release(sequence)
@@ -229,7 +231,8 @@ class Engine:
     def _draw(self, draws: list[Draw], rows: list[Prepared], logits: Logits) -> list[Draw]:
         """Draw a token for each output; give the draws that this step still can make."""
         again: list[Draw] = []
-        for draw, result in zip(draws, self._drawer.draw(draws, rows, logits), strict=True):
+        drawn = self._drawer.draw(draws, rows, logits, self.model.runner.largest_ids)
+        for draw, result in zip(draws, drawn, strict=True):
             if isinstance(result, RequestError):
                 self._fail(draw.job, result)
             elif self._advance(draw, result) and (following := draw.next()) is not None:
@@ -262,7 +265,8 @@ class Engine:
         if progress.num_taken_back is not None:
             job.sequences[0].settle(progress.num_taken_back)
         tokens = job.sequences[0].tokens
-        tokens.extend(progress.token_ids)
+        for token_id in progress.token_ids:
+            tokens.append(token_id)
         if len(tokens) > self.gate.pool_tokens:
             self._fail(job, self.gate.pool_exceeded())
             return False
@@ -290,7 +294,8 @@ class Engine:
         del self._jobs[job.request.id]
         if job.started_s is None:
             self._num_queued -= 1
-            return
+            if job.sequences:  # else the cache had all that was asked
+                return
         usage = job.usage(self._clock())
         self._counters.num_prompt_tokens += usage.prompt_tokens
         self._counters.num_cached_tokens += usage.cached_tokens

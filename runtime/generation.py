@@ -69,7 +69,8 @@ class Generation:
     ) -> None:
         self.num_tokens = 0
         self.num_forced = 0  # of these, not drawn
-        self.stream = TextStream(tokenizer.token_bytes, request.sampling.stop)
+        sampling = request.sampling
+        self.stream = TextStream(tokenizer.token_bytes, sampling.stop, sampling.keep_stop)
         self._tokens: list[int] = []
         self._coming: list[int] = []  # tokens that are forced, the next one last
         self._request = request

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .errors import RequestError
 from .generation import Generation
+from .scoring import ScoreSheet
 from .sequence import FinishReason, Output, Request, ScoreRequest, Sequence, Usage
 from .speculation.guesser import Guesser
 
@@ -16,7 +17,7 @@ class Job:
 
     request: Request | ScoreRequest
     sequences: tuple[Sequence, ...]
-    generation: Generation | None  # None for a ScoreRequest
+    work: Generation | ScoreSheet
     num_prompt_tokens: int
     arrived_s: float
     started_s: float | None = None
@@ -32,14 +33,29 @@ class Job:
         cls,
         request: Request | ScoreRequest,
         sequences: tuple[Sequence, ...],
-        generation: Generation | None,
+        work: Generation | ScoreSheet,
         now_s: float,
     ) -> Job:
         """Give the job of a request that has just arrived."""
-        num_prompt_tokens = sum(sequence.num_given for sequence in sequences)
-        return cls(
-            request, sequences, generation, num_prompt_tokens, now_s, num_open=len(sequences)
+        num_prompt_tokens = (
+            len(request.prompt)
+            if isinstance(request, Request)
+            else sum(len(text.token_ids) for text in request.texts)
         )
+        return cls(request, sequences, work, num_prompt_tokens, now_s, num_open=len(sequences))
+
+    @property
+    def generation(self) -> Generation | None:
+        """Give the state of its output, None for a ScoreRequest."""
+        return self.work if isinstance(self.work, Generation) else None
+
+    @property
+    def num_cached_tokens(self) -> int:
+        """Count the tokens of the prompt, or of all scored texts, that were not computed."""
+        if isinstance(self.work, Generation):
+            return sum(sequence.num_cached_tokens for sequence in self.sequences)
+        computed = sum(s.num_needed - s.num_cached_tokens for s in self.sequences)
+        return self.num_prompt_tokens - computed
 
     def usage(self, now_s: float) -> Usage:
         """Count tokens and seconds so far."""
@@ -47,7 +63,7 @@ class Job:
         answered = now_s if self.answered_s is None else self.answered_s
         return Usage(
             prompt_tokens=self.num_prompt_tokens,
-            cached_tokens=sum(sequence.num_cached_tokens for sequence in self.sequences),
+            cached_tokens=self.num_cached_tokens,
             output_tokens=0 if self.generation is None else self.generation.num_tokens,
             forced_tokens=0 if self.generation is None else self.generation.num_forced,
             drafted_tokens=self.num_drafted_tokens,
@@ -71,12 +87,12 @@ class Job:
 
     def answer(self, text: str, reason: FinishReason, now_s: float) -> Output:
         """Give the terminal output of a request that ended well."""
-        generation = self.generation
-        if generation is None:
+        generation = self.work
+        if isinstance(generation, ScoreSheet):
             return Output(
                 request_id=self.request.id,
                 finish_reason="stop",
-                logprobs=tuple(tuple(s.logprobs) for s in self.sequences),
+                logprobs=generation.answer(),
                 usage=self.usage(now_s),
             )
         return Output(

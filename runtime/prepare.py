@@ -8,27 +8,24 @@ import numpy as np
 
 from .cache.node import Node
 from .plan import Chunk, Plan
-from .sequence import Batch, Int32, Path, Sequence
+from .sequence import Batch, Int32, Int64, Path, Sequence
 
 
 def to_batch(plan: Plan, block_size: int) -> Batch:
     """Give the arrays of one forward pass."""
     chunks = plan.chunks
-    lengths = [c.num_rows for c in chunks]
-    starts = [0, *accumulate(lengths)]
-    owners = np.arange(len(chunks))
-    positions: Int32 = np.array([c.start for c in chunks], np.int32)
-    if starts[-1] > len(chunks):  # not all of them are decodes
-        owners = np.repeat(owners, lengths)  # [T] number of each token's chunk
-        shifts: Int32 = positions - np.array(starts[:-1], np.int32)
-        positions = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
+    starts = [0, *accumulate(c.num_rows for c in chunks)]
     tables = _tables(chunks)
-    table_ids = positions // block_size
-    blocks = tables[owners, table_ids].astype(np.int64)
+    are_decodes = starts[-1] == len(chunks)
+    token_ids, positions, slots = (
+        _of_decodes(chunks, block_size)
+        if are_decodes
+        else _of_spans(chunks, starts, tables, block_size)
+    )
     return Batch(
-        token_ids=np.concatenate([part for c in chunks for part in _tokens(c)]),
+        token_ids=token_ids,
         positions=positions,
-        slot_mapping=blocks * block_size + positions % block_size,
+        slot_mapping=slots,
         cu_seqlens=np.array(starts, np.int32),
         seq_lens=np.array([c.start + c.num_rows for c in chunks], np.int32),
         block_tables=tables,
@@ -42,11 +39,34 @@ def to_batch(plan: Plan, block_size: int) -> Batch:
     )
 
 
+def _of_decodes(chunks: list[Chunk], block_size: int) -> tuple[Int32, Int32, Int64]:
+    """Give tokens, positions and slots of chunks of one token each."""
+    # One by one: few numbers, and each function of numpy is cold after the pass before.
+    token_ids = [c.sequence.tokens[c.start] for c in chunks]
+    positions = [c.start for c in chunks]
+    slots = [
+        c.sequence.block_table[c.start // block_size] * block_size + c.start % block_size
+        for c in chunks
+    ]
+    return np.array(token_ids, np.int32), np.array(positions, np.int32), np.array(slots, np.int64)
+
+
+def _of_spans(
+    chunks: list[Chunk], starts: list[int], tables: Int32, block_size: int
+) -> tuple[Int32, Int32, Int64]:
+    """Give tokens, positions and slots of chunks of any length, which begin at `starts`."""
+    owners = np.repeat(np.arange(len(chunks)), np.diff(starts))  # [T] number of each token's chunk
+    shifts = np.array([c.start - at for c, at in zip(chunks, starts, strict=False)], np.int32)
+    positions: Int32 = np.arange(starts[-1], dtype=np.int32) + shifts[owners]
+    blocks = tables[owners, positions // block_size].astype(np.int64)
+    tokens = np.concatenate([part for c in chunks for part in _tokens(c)])
+    return tokens, positions, blocks * block_size + positions % block_size
+
+
 def wanted(chunk: Chunk) -> range:
     """Give the rows of `chunk` whose logits are wanted, counted from its start."""
-    sequence = chunk.sequence
-    first = sequence.num_reusable  # rows before it are not asked for
-    return range(max(0, first - chunk.start), chunk.num_rows)
+    first = chunk.sequence.num_reusable - chunk.start  # rows before it are not asked for
+    return range(first if first > 0 else 0, chunk.num_rows)
 
 
 def _tokens(chunk: Chunk) -> list[Int32]:
@@ -61,9 +81,11 @@ def _path(sequence: Sequence) -> Path:
     while node is not None and node.parent is not None:
         nodes.append(node)
         node = node.parent
-    nodes.reverse()
-    ends = accumulate(len(node.tokens) for node in nodes)
-    return tuple((id(node), end) for node, end in zip(nodes, ends, strict=True))
+    end, path = 0, []
+    for node in reversed(nodes):
+        end += len(node.tokens)
+        path.append((id(node), end))
+    return tuple(path)
 
 
 def _tables(chunks: list[Chunk]) -> Int32:

@@ -21,8 +21,9 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 
 # 2: gens with a JSON Schema or a grammar; 3: one constraint a gen, with parts and a registry;
-# captures, and heal
-VERSION: Final = 3
+# captures, and heal; 4: scores, values without quotes, kept stop strings, selects with options,
+# what is known of a segment, a gen's tokens, drafts in the usage
+VERSION: Final = 4
 
 MAX_FRAME_BYTES: Final = 16 * 2**20  # ZMQ_MAXMSGSIZE: libzmq drops a peer that sends more
 MAX_PAYLOAD_BYTES: Final = MAX_FRAME_BYTES - 4096  # leaves room for the other fields

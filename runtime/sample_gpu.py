@@ -63,7 +63,8 @@ def _draw_masked(logits: Tensor, rows: Sequence[DrawRow]) -> list[int]:
     columns[4] = np.minimum(columns[4], 1 - 2.0**-24)
     bitmask = torch.from_numpy(np.stack([row.allowed() for row in rows])).to(device)
     apply_bitmask(logits, bitmask, torch.arange(len(logits), device=device))
-    settings = torch.from_numpy(columns.astype(np.float32)).to(device)
+    # In C's order: the kernel takes a setting's numbers to lie side by side.
+    settings = torch.from_numpy(columns.astype(np.float32, order="C")).to(device)
     found = draw(
         logits,
         SamplingRows(settings[0], settings[1].int(), settings[2], settings[3], settings[4]),
@@ -72,17 +73,21 @@ def _draw_masked(logits: Tensor, rows: Sequence[DrawRow]) -> list[int]:
     return token_ids
 
 
-def gather_rows(logits: Tensor, token_ids: Sequence[int]) -> list[float]:
-    """Give log P(token_ids[i]) under row i of `logits`; NaN where these are not finite.
+def gather_rows(logits: Tensor, token_ids: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Give log P of each of token_ids[i] under row i of `logits`; NaN where these are not finite.
 
     Works in chunks of rows, so memory stays at a few rows of the vocabulary.
     """
-    found: list[float] = []
+    found: list[list[float]] = []
     for start in range(0, len(token_ids), ROWS_AT_ONCE):
-        wanted = torch.tensor(token_ids[start : start + ROWS_AT_ONCE], device=logits.device)
+        ids = token_ids[start : start + ROWS_AT_ONCE]
+        width = max(map(len, ids))
+        padded = [[*row, *[0] * (width - len(row))] for row in ids]
+        wanted = torch.tensor(padded, dtype=torch.int64, device=logits.device)
         chunk = logits[start : start + len(wanted)].float()
         peak = chunk.amax(dim=1, keepdim=True)
         total = (chunk - peak).exp_().sum(dim=1, dtype=torch.float64).log_()
-        picked = (chunk.gather(1, wanted[:, None]) - peak)[:, 0].double() - total
-        found.extend(torch.where(peak[:, 0].isfinite(), picked, torch.nan).tolist())
+        picked = (chunk.gather(1, wanted) - peak).double() - total[:, None]
+        rows = torch.where(peak.isfinite(), picked, torch.nan).tolist()
+        found.extend(row[: len(asked)] for row, asked in zip(rows, ids, strict=True))
     return found

@@ -41,8 +41,10 @@ class Scheduler:
     def schedule(self) -> Plan:
         """Choose the chunks of one step, and give them their blocks."""
         plan = Plan(self._budget)
-        decodes = [s for s in self.running if s.is_decoding]
-        chunks = [s for s in self.running if not s.is_decoding]
+        decodes: list[Sequence] = []
+        chunks: list[Sequence] = []
+        for sequence in self.running:
+            (decodes if sequence.is_decoding else chunks).append(sequence)
         for sequence in decodes + chunks:
             self._continue(sequence, plan)
         if not plan.preempted:
@@ -100,6 +102,10 @@ class Scheduler:
     def _continue(self, sequence: Sequence, plan: Plan) -> None:
         """Schedule a running sequence, if need be at the cost of newer ones."""
         if plan.budget == 0 or sequence in plan.preempted:
+            return
+        end = sequence.num_computed_tokens + 1
+        if sequence.is_decoding and end <= len(sequence.block_table) * self._block_size:
+            self._put(Chunk(sequence, end - 1, end), plan, is_last_of_prefill=False)
             return
         fit = self._fit(sequence, plan.budget)
         while fit is None:
@@ -199,10 +205,16 @@ class Scheduler:
                 sequence.note_cached(fit.start)
         is_last_of_prefill = fit.end == sequence.num_needed and not sequence.is_past_prompt
         sequence.num_computed_tokens = fit.start
-        plan.chunks.append(Chunk(sequence, fit.start, fit.end))
-        plan.budget -= fit.end - fit.start
+        chunk = Chunk(sequence, fit.start, fit.end)
+        self._put(chunk, plan, is_last_of_prefill=is_last_of_prefill)
+
+    def _put(self, chunk: Chunk, plan: Plan, *, is_last_of_prefill: bool) -> None:
+        """Put a chunk for which there are blocks in the plan."""
+        plan.chunks.append(chunk)
+        plan.budget -= chunk.end - chunk.start
         if self._is_caching:
-            self._publish(sequence, min(fit.end, sequence.num_settled), is_last_of_prefill, plan)
+            end = min(chunk.end, chunk.sequence.num_settled)
+            self._publish(chunk.sequence, end, is_last_of_prefill, plan)
 
     def _adopt(self, sequence: Sequence, match: Match, plan: Plan) -> None:
         """Lock a match, and let the sequence use its whole blocks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ class SamplingParams:
     """How tokens are drawn.
 
     `max_tokens` None means up to the end of the context. `temperature` 0 is greedy.
-    `top_k` 0 or -1 keeps every token. `stop` strings end the output and are cut off.
+    `top_k` 0 or -1 keeps every token. `stop` strings end the output, and are cut off from it
+    unless `keep_stop` says otherwise.
     `heal` lets the output spell the prompt's last token anew, as part of a longer one.
 
     Raises: RequestError (invalid_request), naming the field.
@@ -35,6 +36,7 @@ class SamplingParams:
     max_tokens: int | None = None
     min_tokens: int = 0
     stop: tuple[str, ...] = ()
+    keep_stop: bool = False
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
@@ -124,8 +126,7 @@ class Usage:
     accepted_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):  # one a sequence and step: a dataclass takes three times as long
     """What a step gave one request. The last one has `finish_reason`, and comes exactly once.
 
     `text` is new text since the output before. The last output also carries
@@ -183,18 +184,25 @@ class Ints:
     def __len__(self) -> int:
         return self._len
 
+    def __getitem__(self, index: int) -> int:
+        """Give the value at `index`, from 0 on."""
+        return self._data.item(index)
+
     @property
     def view(self) -> Int32:
         """The values, without a copy; writes go through. Valid until the next `extend`."""
         return self._data[: self._len]
 
+    def append(self, value: int) -> None:
+        """Add one value at the end; amortised O(1)."""
+        self._reserve(self._len + 1)
+        self._data[self._len] = value
+        self._len += 1
+
     def extend(self, values: Int32 | tuple[int, ...] | list[int]) -> None:
         """Add values at the end; amortised O(len(values))."""
         end = self._len + len(values)
-        if end > len(self._data):
-            grown = np.empty(max(end, 2 * self._len, 16), np.int32)
-            grown[: self._len] = self.view
-            self._data = grown
+        self._reserve(end)
         self._data[self._len : end] = values
         self._len = end
 
@@ -206,14 +214,21 @@ class Ints:
         """Drop all values."""
         self._len = 0
 
+    def _reserve(self, end: int) -> None:
+        if end > len(self._data):
+            grown = np.empty(max(end, 2 * self._len, 16), np.int32)
+            grown[: self._len] = self.view
+            self._data = grown
+
 
 @dataclass(slots=True, eq=False)
 class Sequence:
     """One text on its way through the model.
 
     The scheduler owns `block_table`, `node` and `num_computed_tokens`; the engine appends to
-    `tokens` and `logprobs`, ends the healing by `settle`, which may move `output_start` and
-    `num_computed_tokens` back by a token, and counts guesses that came true (`Draw.next`).
+    `tokens`, counts the rows that were scored, ends the healing by `settle`, which may move
+    `output_start` and `num_computed_tokens` back by a token, and counts guesses that came true
+    (`Draw.next`).
     Always 0 <= num_computed_tokens <= num_needed; K and V of the first `num_computed_tokens`
     tokens stand in the blocks of the table.
     """
@@ -226,7 +241,9 @@ class Sequence:
     hint: Hint | None = None
     arrival: int = 0  # its place among all that arrived
     is_healing: bool = False  # whether the last token of the prompt stays is not known yet
-    logprobs: list[float] = field(default_factory=list)
+    text_id: int = 0  # which of its request's texts is scored
+    first_row: int = 0  # tokens before the first one that this sequence scores
+    num_scored: int = 0  # rows
     block_table: Ints = field(default_factory=Ints)
     node: Node | None = None  # locked in the radix cache
     num_computed_tokens: int = 0
@@ -244,7 +261,7 @@ class Sequence:
     def num_reusable(self) -> int:
         """Tokens that may come from the cache: it holds no logits, so wanted rows are computed."""
         if self.is_scored:
-            return self.output_start - 1 + len(self.logprobs)
+            return self.first_row - 1 + self.num_scored
         return self.num_settled - 1
 
     @property

@@ -131,7 +131,7 @@ def _advance(node: _Node, char: str) -> _Node:
 
 
 class TextStream:
-    """The text of one output: detokenised, cut before the first stop string.
+    """The text of one output: detokenised, cut before the first stop string, or behind it.
 
     After the end, what the first `num_kept` tokens spell, but for the bytes that `skip`
     leaves out, and `tail` are the whole text: what follows an output can go on from the kept
@@ -139,7 +139,13 @@ class TextStream:
     is the last of an unstopped output; none is kept before all that is skipped is spelled.
     """
 
-    def __init__(self, token_bytes: Sequence[bytes | None], stops: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        token_bytes: Sequence[bytes | None],
+        stops: Sequence[str] = (),
+        keeps_stop: bool = False,
+    ) -> None:
+        self._keeps_stop = keeps_stop
         self._detokenizer = Detokenizer(token_bytes)
         self._matcher = StopMatcher(stops)
         self._has_stops = bool(stops)
@@ -164,17 +170,17 @@ class TextStream:
 
     @property
     def num_kept(self) -> int:
-        """Give the number of tokens that lie wholly before the stop, or of all tokens."""
+        """Give the number of tokens that lie wholly before the cut, or of all tokens."""
         if self._detokenizer.num_skipping:
             return 0
         return self._num_tokens if self._match is None else self._borders[0][0]
 
     @property
     def tail(self) -> str:
-        """Give the text between the kept tokens and the stop."""
+        """Give the text between the kept tokens and the cut."""
         if self._match is None:
             return ""
-        return self._recent[: self._match.start - self._borders[0][1]]
+        return self._recent[: self._end(self._match) - self._borders[0][1]]
 
     def skip(self, num_bytes: int) -> None:
         """Leave the next bytes out: the tokens to come spell text that is not the output's."""
@@ -206,8 +212,12 @@ class TextStream:
             self._borders.append((self._num_tokens, self._num_chars))
         self._match = self._matcher.feed(text)
         if self._match is not None:
-            return self._show(self._match.start)
+            return self._show(self._end(self._match))
         return self._show(max(self._num_shown, self._num_chars - self._matcher.held_len))
+
+    def _end(self, match: StopMatch) -> int:
+        """Give the number of characters before the cut."""
+        return match.end if self._keeps_stop else match.start
 
     def _show(self, end: int) -> str:
         """Give the text up to character `end`, and forget the borders before the last of it."""

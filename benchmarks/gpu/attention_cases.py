@@ -15,7 +15,7 @@ from plait.kernels.attention import PlanShape, reference
 from plait.kernels.attention.gpu_plan import Arrays, plan_gpu
 from plait.kernels.tuning import choose, shape_class
 
-from .case import Case, bound_of, random, relative_rms, short_dtype
+from .case import Case, bound_of, random, relative_rms
 
 Spans = tuple[tuple[int, int], ...]  # (new tokens, context)
 
@@ -146,7 +146,7 @@ def attention_cases(*, is_tiny: bool) -> Iterator[Case]:
     """Give the mixes to check; the tiny ones are for the interpreter."""
     decodes = Mix(((1, 1), (1, 17), (1, 63), (1, 130)))
     mixed = Mix(((17, 17), (1, 63), (5, 130), (1, 1), (63, 70)), head_dim=16)
-    short = short_dtype(is_tiny=is_tiny)
+    short = torch.bfloat16
     shared = Mix(((1, 257), (1, 263), (1, 300), (1, 290)), shared=256, head_dim=16, tile_rows=16)
     mixes = [
         *(replace(decodes, block_size=size) for size in (1, 32, 64)),

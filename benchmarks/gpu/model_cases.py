@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from unittest import mock
 
@@ -13,18 +14,19 @@ import torch
 from torch import Tensor
 
 from plait.kernels import device as dispatch
-from plait.kernels.linear import Linear, prepare
+from plait.kernels.linear import Linear, QuantizedFormat, QuantizedLinear, prepare
 from plait.runtime.config import EngineConfig
 from plait.runtime.model.config import ModelConfig, RopeConfig
 from plait.runtime.model.cuda import CudaRunner
 from plait.runtime.model.cuda_staging import Forward
 from plait.runtime.model.layers import Layer
-from plait.runtime.model.llama import Llama
+from plait.runtime.model.llama import Llama, read_llama
 from plait.runtime.model.rope import inverse_frequencies
 from plait.runtime.model.runner import TorchRunner
 from plait.runtime.sequence import Batch
 
 from .case import Case, random, relative_rms
+from .random_blocks import FORMATS, RandomBlocks
 
 BLOCK_SIZE = 16
 
@@ -135,16 +137,53 @@ def _steps() -> Iterator[Batch]:
     yield make_batch([(1, 282), (1, 281), (1, 300), (1, 290)], shared[1:])
 
 
-def model_error(is_qwen: bool, dtype: torch.dtype, device: torch.device) -> float:
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A model to check."""
+
+    dtype: torch.dtype = torch.float32
+    is_qwen: bool = False
+    window: int | None = None
+    form: QuantizedFormat | None = None  # of the weights; None: plain ones
+
+    @property
+    def name(self) -> str:
+        """Say what is special about it."""
+        return (
+            f"model {'qwen3' if self.is_qwen else 'llama'}"
+            + (f" window {self.window}" if self.window is not None else "")
+            + (f" {self.form}" if self.form is not None else "")
+            + f" {str(self.dtype)[6:]}"
+        )
+
+    @property
+    def bound(self) -> float:
+        """Give the error allowed: two layers of sums in fp32, or of roundings to 8 bits."""
+        return 1e-5 if self.dtype == torch.float32 else 5e-2
+
+
+def _models(kind: Kind, shape: ModelConfig, device: torch.device) -> tuple[Llama, Llama]:
+    """Make the model in fp32 on the CPU, and as the GPU's runner has it."""
+    cpu = torch.device("cpu")
+    if kind.form is None:
+        return random_llama(shape, torch.float32, cpu), random_llama(shape, kind.dtype, device)
+    source = RandomBlocks(shape, kind.form)
+    kept = read_llama(shape, source, kind.dtype, device, is_quantized=True)
+    assert isinstance(kept.layers[0].qkv, QuantizedLinear)
+    return read_llama(shape, source, torch.float32, cpu), kept
+
+
+def model_error(kind: Kind, device: torch.device) -> float:
     """Run the steps on both runners; give the worst error of the logits."""
-    shape = model_config(32, 2, (4, 2, 16), 64, is_qwen=is_qwen)
+    shape = model_config(32, 2, (4, 2, 16), 64, is_qwen=kind.is_qwen)
+    shape = replace(shape, sliding_window=kind.window)
     config = EngineConfig(kv_cache_tokens=2048, max_context=512, max_running=4, num_threads=1)
-    plain = TorchRunner(random_llama(shape, torch.float32, torch.device("cpu")), config)
+    exact, weights = _models(kind, shape, device)
+    plain = TorchRunner(exact, config)
 
     def again(forward: Forward) -> Forward:
         return forward
 
-    weights = random_llama(shape, dtype, device)
     capture = None if device.type == "cuda" else again
     with mock.patch.object(dispatch, "uses_triton", return_value=True):
         runner = CudaRunner(weights, config, capture)
@@ -159,11 +198,15 @@ def model_error(is_qwen: bool, dtype: torch.dtype, device: torch.device) -> floa
     return max(errors)
 
 
-def model_cases(*, is_tiny: bool) -> Iterator[Case]:
+def model_cases() -> Iterator[Case]:
     """Give the models to check."""
-    for is_qwen in (False, True):
-        name = "qwen3" if is_qwen else "llama"
-        yield Case(f"model {name} float32", partial(model_error, is_qwen, torch.float32), 1e-5)
-    if not is_tiny:
-        check = partial(model_error, False, torch.bfloat16)
-        yield Case("model llama bfloat16", check, 5e-2)  # two layers of 8-bit roundings
+    kinds = [
+        Kind(),
+        Kind(is_qwen=True),
+        Kind(window=20),
+        *(Kind(form=form) for form in FORMATS),
+        Kind(torch.bfloat16),
+        Kind(torch.bfloat16, window=20, form="Q8_0"),
+    ]
+    for kind in kinds:
+        yield Case(kind.name, partial(model_error, kind), kind.bound)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import attention_speeds, step_speeds
+from . import attention_speeds, linear_speeds, step_speeds
 from .floors import Floors, measure_floors
 
 
@@ -50,7 +50,7 @@ def measure_all(device: torch.device, deadline: float) -> int:
             print(f"{name:44} {type(e).__name__}: {e}"[:400])
             continue
         missed += not speed.is_met
-        print(_line(speed))
+        print(_line(speed), flush=True)
     return missed
 
 
@@ -83,6 +83,8 @@ def _measurements() -> Iterator[tuple[str, Measure]]:
         yield name, decode
     yield "prefill attention", _prefill
     yield "shared prefix", _shared
+    yield "quantised product of one row", _one_row
+    yield "quantised product of 512 rows", _many_rows
     yield "step overhead", _overhead
     yield "tokens/s against transformers", _tokens
 
@@ -97,6 +99,18 @@ def _shared(device: torch.device, floors: Floors) -> Speed:
     apart, shared = attention_speeds.shared_seconds(device, 64, 8192)
     name = "decode, 64 x 8192 shared, of its time apart"
     return Speed(name, f"{apart * 1e6:.0f} -> {shared * 1e6:.0f} us", 100 * shared / apart, None)
+
+
+def _one_row(device: torch.device, floors: Floors) -> Speed:
+    took, read = linear_speeds.decode_seconds("Q4_0", device)
+    share = 100 * read / took / floors.bytes_s
+    return Speed("Q4_0 product of one row, of bandwidth", f"{took * 1e6:.0f} us", share, None)
+
+
+def _many_rows(device: torch.device, floors: Floors) -> Speed:
+    plain, took = linear_speeds.prefill_seconds("Q4_0", device)
+    name = "Q4_0 product of 512 rows, of bf16's time"
+    return Speed(name, f"{plain * 1e6:.0f} -> {took * 1e6:.0f} us", 100 * took / plain, None)
 
 
 def _overhead(device: torch.device, floors: Floors) -> Speed:

@@ -14,7 +14,7 @@ from ...runtime.errors import EngineDied
 from ...runtime.loop import EngineThread
 from ...runtime.metrics import EngineStats
 from ...runtime.model.interface import Model
-from ..backend import Capabilities, Listener, NodeEvent, SessionConfig
+from ..backend import Capabilities, Done, Listener, NodeEvent, SessionConfig
 from ..executor import Executor, ExecutorSession
 from ..mailbox import Mailbox
 
@@ -131,10 +131,10 @@ class _LocalSession:
 
         self._post(start)
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         """Add a segment."""
-        segment = tuple(nodes)
-        self._call(lambda session: session.submit(segment))
+        segment, done = tuple(nodes), tuple(known)
+        self._call(lambda session: session.submit(segment, done))
 
     def cancel(self, nodes: Sequence[int]) -> None:
         """Stop these nodes and all that depend on them; idempotent."""

@@ -123,15 +123,17 @@ class RemoteSession:
         except LinkError as error:
             raise BackendDied(str(error)) from error
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         """Add a segment; each of its nodes gets exactly one terminal event."""
+        done_of = {done.node: done for done in known}
         for first in range(0, len(nodes), MAX_NODES):
-            self._submit(nodes[first : first + MAX_NODES])
+            part = nodes[first : first + MAX_NODES]
+            self._submit(part, [done_of[node.id] for node in part if node.id in done_of])
 
-    def _submit(self, nodes: Sequence[Node]) -> None:
+    def _submit(self, nodes: Sequence[Node], known: Sequence[Done]) -> None:
         ids = [node.id for node in nodes]
         try:
-            payload = encode_nodes(nodes)
+            payload = encode_nodes(nodes, known)
         except RequestError as error:
             failed = _failures(ids, error.code, str(error))
             self._link.post(lambda: self._give(failed))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...runtime.errors import RequestCode
 from ...runtime.healing import Speller
+from ...runtime.scoring import ScoreSheet, Span
 from ...runtime.sequence import Int32, Output, Request, ScoreRequest, Usage
 from ..model_text import ModelText
 from .filler import Filler
@@ -58,6 +59,9 @@ class CountingEngine:
         self._speller = Speller(text.tokenizer, text.tokenizer.vocab_size)
         self._asked: deque[_Asked] = deque()
         self._numbers: dict[object, int] = {}
+        # Tokens whose log-probability is known, by what stands before them; and those of a round.
+        self._scored: dict[bytes, set[int]] = {}
+        self._asked_scores: dict[bytes, set[int]] = {}
 
     @property
     def model(self) -> Model:
@@ -84,6 +88,9 @@ class CountingEngine:
         for each in asked:
             if each.tokens is not None:
                 self.tree.insert(each.tokens.tolist())
+        for place, tokens in self._asked_scores.items():
+            self._scored.setdefault(place, set()).update(tokens)
+        self._asked_scores = {}
         self.peak_tokens = max(self.peak_tokens, self.tree.num_touched)
         for each in asked:
             assert each.output is not None
@@ -126,14 +133,12 @@ class CountingEngine:
 
     def _score(self, asked: _Asked, request: ScoreRequest) -> None:
         """Score texts so that the longest one wins."""
-        prompt_tokens = cached = 0
         for text in request.texts:
             if self._refuse(asked, text.token_ids, num_new=0):
                 return
-            ids = text.token_ids.tolist()
-            prompt_tokens += len(ids)
-            cached += self.tree.match(ids[: text.score_from - 1])
-            self.tree.insert(ids[:-1])
+        prompt_tokens = sum(len(text.token_ids) for text in request.texts)
+        computed = sum(self._compute(request, span) for span in self._sheet(request).spans())
+        cached = prompt_tokens - computed
         self._count(request.id, Counted(prompt_tokens, cached, 0, True))
         longest = max(len(text.token_ids) - text.score_from for text in request.texts)
         logprobs = tuple(
@@ -145,6 +150,26 @@ class CountingEngine:
         )
         usage = Usage(prompt_tokens, cached)
         asked.output = Output(request.id, "", "stop", logprobs=logprobs, usage=usage)
+
+    def _sheet(self, request: ScoreRequest) -> ScoreSheet:
+        """Give the rows that a request asks for, with those that a request before has asked."""
+        sheet = ScoreSheet(request.texts)
+        for text, lengths in sheet.wanted():
+            ids = request.texts[text].token_ids
+            for length in lengths:
+                place = ids[:length].tobytes()
+                wanted = sheet.unknown(text, length)
+                known = self._scored.get(place, set())
+                sheet.put(text, length, {token: 0.0 for token in wanted if token in known})
+                self._asked_scores.setdefault(place, set()).update(wanted)
+        return sheet
+
+    def _compute(self, request: ScoreRequest, span: Span) -> int:
+        """Count the tokens that some rows of a request take, beside those that are cached."""
+        ids = request.texts[span.text].token_ids[: span.last].tolist()
+        cached = self.tree.match(ids[: span.first - 1])
+        self.tree.insert(ids)
+        return len(ids) - cached
 
     def _refuse(self, asked: _Asked, token_ids: Sequence[int] | Int32, num_new: int) -> bool:
         """Fail a request whose prompt does not fit, as an engine does."""

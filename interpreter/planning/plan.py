@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...lang.graph import Break, Graph, Node
-from ...lang.ops import Gen, Select, Source, Value
+from ...lang.ops import Gen, Score, Select, Source, Value
 from ...lang.program import Program
 from ...lang.words import spell
 from ..backend import Done, Failed, NodeEvent, SessionConfig
@@ -17,9 +17,10 @@ from ..executor import chat_of
 from ..model_text import ModelText
 from ..session import ExecutorSession
 from .engine import Counted, CountingEngine
-from .report import Plan, PlannedCall, PlannedFailure
+from .report import CallKind, Plan, PlannedCall, PlannedFailure
 
 MAX_IN_FLIGHT = 256  # rows, as in a batch
+_KINDS: dict[type, CallKind] = {Gen: "gen", Select: "select", Score: "score"}
 
 
 @dataclass(slots=True)
@@ -108,12 +109,11 @@ def _report(program: str, rows: Sequence[_Row], engine: CountingEngine) -> Plan:
 
 
 def _call(row: int, node: Node, counted: Counted) -> PlannedCall:
-    assert isinstance(node.op, Gen | Select)
     return PlannedCall(
         row,
         node.id,
         node.where,
-        "gen" if isinstance(node.op, Gen) else "select",
+        _KINDS[type(node.op)],
         spell(node.op),
         counted.prompt_tokens,
         counted.cached_tokens,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ...lang.graph import Break, Where
+
+CallKind: TypeAlias = Literal["gen", "select", "score"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One gen or select of one row.
+    """One gen, select or score of one row.
 
     `output_tokens` are the most that it may write; where nothing bounds it (`is_bounded` is
     False), a guess.
@@ -19,7 +21,7 @@ class PlannedCall:
     row: int
     node: int
     where: Where | None
-    kind: Literal["gen", "select"]
+    kind: CallKind
     name: str  # as it is written: gen("x")
     prompt_tokens: int
     cached_tokens: int
@@ -63,7 +65,7 @@ class Plan:
     @property
     def num_selects(self) -> int:
         """Count the selects."""
-        return len(self.calls) - self.num_gens
+        return sum(call.kind == "select" for call in self.calls)
 
     @property
     def prompt_tokens(self) -> int:

@@ -70,9 +70,7 @@ def plan_gpu(
 ) -> GpuPlan:
     """Plan a batch; `to_device` is called once with all arrays."""
     arrays = plan_arrays(cu_seqlens, seq_lens, block_tables, shape)
-    num_splits = choose_splits(
-        len(arrays["decode_ids"]), shape.num_kv_heads, int(seq_lens.max(initial=0))
-    )
+    num_splits = choose_splits(len(arrays["decode_ids"]), shape, int(seq_lens.max(initial=0)))
     return GpuPlan(shape=shape, num_splits=num_splits, **to_device(arrays))
 
 
@@ -108,14 +106,16 @@ def plan_arrays(
     }
 
 
-def choose_splits(num_seqs: int, num_kv_heads: int, longest: int) -> int:
+def choose_splits(num_seqs: int, shape: PlanShape, longest: int) -> int:
     """Give the parts of each decode: enough programs for a GPU, and no part too short.
 
-    A power of two, since each number is a kernel of its own.
+    A power of two: merging parts is one kernel for each size of these.
     """
     if num_seqs == 0:
         return 1
-    wanted = -(-WANTED_PROGRAMS // (num_seqs * num_kv_heads))
+    if shape.window is not None:
+        longest = min(longest, shape.window)
+    wanted = -(-WANTED_PROGRAMS // (num_seqs * shape.num_kv_heads))
     most = max(1, min(wanted, longest // MIN_SPLIT_TOKENS, MAX_SPLITS))
     return int(1 << (most.bit_length() - 1))
 

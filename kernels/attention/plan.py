@@ -41,12 +41,17 @@ class AttentionPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The new tokens of one sequence: rows `begin` and on."""
+    """The new tokens of one sequence: rows `begin` and on, which see keys `first` and on."""
 
     seq_id: int
     begin: int
     query_len: int
     seq_len: int
+    first: int
+
+    @property
+    def num_keys(self) -> int:
+        return self.seq_len - self.first
 
     @property
     def is_short(self) -> bool:
@@ -61,14 +66,15 @@ def plan_attention(
     block_size: int,
     dtype: torch.dtype,
     device: torch.device,
+    window: int | None = None,
 ) -> AttentionPlan:
     """Group the sequences of a batch, and give the indices and masks of each group.
 
-    `dtype` is that of the queries.
+    `dtype` is that of the queries. With a `window` a token sees that many, itself included.
     """
     bounds, lengths = cu_seqlens.tolist(), seq_lens.tolist()
     spans = [
-        _Span(i, bounds[i], bounds[i + 1] - bounds[i], lengths[i])
+        _span(i, bounds[i], bounds[i + 1], lengths[i], window)
         for i in range(len(lengths))
         if bounds[i + 1] > bounds[i]
     ]
@@ -77,7 +83,7 @@ def plan_attention(
     identity = list(range(bounds[-1]))
     groups = []
     for bucket, rows in zip(buckets, placed, strict=True):
-        slots, mask, is_causal = _context(bucket, block_tables, block_size)
+        slots, mask, is_causal = _context(bucket, block_tables, block_size, window)
         groups.append(
             AttentionGroup(
                 num_seqs=len(bucket),
@@ -92,6 +98,11 @@ def plan_attention(
     order = _order(placed, len(identity))
     is_same = order == identity and sum(map(len, placed)) == len(identity)
     return AttentionPlan(tuple(groups), None if is_same else torch.tensor(order, device=device))
+
+
+def _span(seq_id: int, begin: int, end: int, seq_len: int, window: int | None) -> _Span:
+    first = 0 if window is None else max(0, seq_len - (end - begin) + 1 - window)
+    return _Span(seq_id, begin, end - begin, seq_len, first)
 
 
 def _bucket(spans: list[_Span]) -> list[list[_Span]]:
@@ -109,16 +120,16 @@ def _bucket(spans: list[_Span]) -> list[list[_Span]]:
 
 
 def _likeness(span: _Span) -> tuple[bool, int, int]:
-    return (span.query_len > 1, span.seq_len, span.begin)
+    return (span.query_len > 1, span.num_keys, span.begin)
 
 
 def _fits(bucket: list[_Span], span: _Span) -> bool:
     """Say whether `span`, no shorter than any in the bucket, may join it."""
-    shortest = bucket[0].seq_len
+    shortest = bucket[0].num_keys
     return (
         (bucket[0].query_len > 1) == (span.query_len > 1)
-        and (len(bucket) + 1) * span.seq_len <= MAX_GROUP_SLOTS
-        and span.seq_len <= shortest * MAX_WASTE + FREE_WASTE
+        and (len(bucket) + 1) * span.num_keys <= MAX_GROUP_SLOTS
+        and span.num_keys <= shortest * MAX_WASTE + FREE_WASTE
     )
 
 
@@ -138,22 +149,27 @@ def _order(placed: list[list[int]], num_rows: int) -> list[int]:
 
 
 def _context(
-    bucket: list[_Span], block_tables: Tensor, block_size: int
+    bucket: list[_Span], block_tables: Tensor, block_size: int, window: int | None
 ) -> tuple[Tensor, Tensor | None, bool]:
     """Give the slots [num_seqs, context_len] of a bucket, its mask, and if that is causal."""
-    lengths = torch.tensor([span.seq_len for span in bucket])[:, None]
-    positions = torch.arange(int(lengths.max()))[None]
+    firsts = torch.tensor([span.first for span in bucket])[:, None]
+    lengths = torch.tensor([span.num_keys for span in bucket])[:, None]
+    positions = torch.arange(int(lengths.max()))[None]  # counted from the first key
     tables = block_tables[[span.seq_id for span in bucket]].long()
-    kept = torch.where(positions < lengths, positions, 0)
+    kept = firsts + torch.where(positions < lengths, positions, 0)
     slots = tables.gather(1, kept // block_size) * block_size + kept % block_size
     query_len = max(span.query_len for span in bucket)
-    if len(bucket) == 1 and query_len == bucket[0].seq_len:
+    is_windowed = window is not None and int(lengths.max()) > window
+    if len(bucket) == 1 and query_len == bucket[0].seq_len and not is_windowed:
         return slots, None, query_len > 1
     if query_len == 1 and bool((lengths == positions.shape[1]).all()):
         return slots, None, False
     steps = torch.arange(query_len)[None]
-    begins = torch.tensor([span.seq_len - span.query_len for span in bucket])[:, None]
+    begins = torch.tensor([span.num_keys - span.query_len for span in bucket])[:, None]
     last_seen = torch.minimum(begins + steps, lengths - 1)  # [num_seqs, query_len]
     mask = torch.zeros(len(bucket), 1, query_len, positions.shape[1])
     mask.masked_fill_(positions[None, None] > last_seen[:, None, :, None], float("-inf"))
+    if window is not None:
+        hidden = positions[None, None] <= (last_seen - window)[:, None, :, None]
+        mask.masked_fill_(hidden, float("-inf"))
     return slots, mask, False

@@ -65,7 +65,7 @@ def decode(
         parts.shape[2],
         scale * math.log2(math.e),
         window or 0,
-        NUM_SPLITS=num_splits,
+        num_splits,
         GROUP=num_heads // kv_heads,
         KV_HEADS=kv_heads,
         HEAD_DIM=head_dim,
@@ -95,7 +95,7 @@ def merge(parts: Tensor, lse: Tensor, rows: Tensor, out: Tensor) -> None:
         lse,
         rows,
         out,
-        NUM_PARTS=num_parts,
+        num_parts,
         HEAD_DIM=head_dim,
         BLOCK_P=triton.next_power_of_2(num_parts),
         BLOCK_D=triton.next_power_of_2(head_dim),
@@ -103,7 +103,7 @@ def merge(parts: Tensor, lse: Tensor, rows: Tensor, out: Tensor) -> None:
 
 
 # These change from batch to batch: a kernel for each of their kinds would be compiled in between.
-@triton.jit(do_not_specialize=["table_stride", "num_parts", "window"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["table_stride", "num_parts", "window", "num_splits"])  # type: ignore[untyped-decorator]
 def _decode(
     q: torch.Tensor,
     k_cache: torch.Tensor,
@@ -120,7 +120,7 @@ def _decode(
     num_parts: int,
     scale: float,
     window: int,
-    NUM_SPLITS: tl.constexpr,
+    num_splits: int,
     GROUP: tl.constexpr,
     KV_HEADS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -140,7 +140,7 @@ def _decode(
     begin = tl.load(begins + index).to(tl.int32)
     if HAS_WINDOW:
         begin = tl.maximum(begin, seq_len - window)
-    span = tl.cdiv(tl.cdiv(tl.maximum(seq_len - begin, 0), NUM_SPLITS), BLOCK_N) * BLOCK_N
+    span = tl.cdiv(tl.cdiv(tl.maximum(seq_len - begin, 0), num_splits), BLOCK_N) * BLOCK_N
     begin += split * span
     end = tl.minimum(begin + span, seq_len)
 
@@ -181,13 +181,13 @@ def _decode(
     tl.store(lse + places, part_lse, mask=heads < GROUP)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["num_parts"])  # type: ignore[untyped-decorator]
 def _merge(
     parts: torch.Tensor,
     lse: torch.Tensor,
     rows: torch.Tensor,
     out: torch.Tensor,
-    NUM_PARTS: tl.constexpr,
+    num_parts: int,
     HEAD_DIM: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_D: tl.constexpr,
@@ -196,10 +196,10 @@ def _merge(
     index = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     num_heads = tl.num_programs(1)
-    place = (index * num_heads + head) * NUM_PARTS
+    place = (index * num_heads + head) * num_parts
     ids = tl.arange(0, BLOCK_P)
     dims = tl.arange(0, BLOCK_D)
-    sizes = tl.load(lse + place + ids, mask=ids < NUM_PARTS, other=float("-inf"))
+    sizes = tl.load(lse + place + ids, mask=ids < num_parts, other=float("-inf"))
     peak = tl.max(sizes, 0)
     base = tl.where(peak == float("-inf"), 0.0, peak)
     weights = tl.exp2(sizes - base)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+import torch
 from torch import Tensor
 
 from .. import device
@@ -9,10 +12,14 @@ from . import cpu, reference
 from .quantized import QuantizedFormat, QuantizedLinear, from_blocks
 from .weights import Linear
 
+AnyLinear: TypeAlias = Linear | QuantizedLinear
+
 __all__ = [
+    "AnyLinear",
     "Linear",
     "QuantizedFormat",
     "QuantizedLinear",
+    "embedding",
     "from_blocks",
     "linear",
     "prepare",
@@ -27,8 +34,10 @@ def prepare(weight: Tensor, bias: Tensor | None = None) -> Linear:
     return Linear(weight, bias, is_packed=False)
 
 
-def linear(x: Tensor, layer: Linear) -> Tensor:
+def linear(x: Tensor, layer: AnyLinear) -> Tensor:
     """Multiply `x` [T, in] by the weight transposed, and add the bias; [T, out]."""
+    if isinstance(layer, QuantizedLinear):
+        return quantized_linear(x, layer)
     if layer.is_packed:
         return cpu.linear(x, layer.weight, layer.bias)
     return reference.linear(x, layer.weight, layer.bias)
@@ -41,3 +50,10 @@ def quantized_linear(x: Tensor, layer: QuantizedLinear) -> Tensor:
 
         return triton.quantized_linear(x, layer)
     return reference.quantized_linear(x, layer)
+
+
+def embedding(table: Tensor | QuantizedLinear, token_ids: Tensor, dtype: torch.dtype) -> Tensor:
+    """Give rows `token_ids` [T] of a table [vocab, hidden], plain ones in its own dtype."""
+    if isinstance(table, QuantizedLinear):
+        return reference.dequantize(table.rows(token_ids)).to(dtype)
+    return torch.embedding(table, token_ids)

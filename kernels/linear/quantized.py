@@ -31,6 +31,12 @@ class QuantizedLinear:
         """Say whether a byte of the codes holds two numbers."""
         return self.codes.dtype == torch.uint8
 
+    def rows(self, ids: Tensor) -> QuantizedLinear:
+        """Give some rows of the weight, still quantised, and no bias."""
+        least = None if self.least is None else self.least.index_select(0, ids)
+        codes, scales = self.codes.index_select(0, ids), self.scales.index_select(0, ids)
+        return QuantizedLinear(codes, scales, least, None)
+
 
 def from_blocks(raw: Tensor, form: QuantizedFormat, bias: Tensor | None = None) -> QuantizedLinear:
     """Sort the blocks of a GGUF matrix into planes; `raw` is uint8 [out, bytes of a row].

@@ -5,7 +5,7 @@
 
 namespace plait {
 
-constexpr int32_t kVersion = 2;
+constexpr int32_t kVersion = 3;
 constexpr int kBlock = 32;   // numbers that share a scale
 constexpr int kTile = 16;    // output rows of a weight, or tokens of a cache, that lie side by side
 constexpr int kMaxHeadDim = 512;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
-VERSION = 2  # kVersion; a library of another version is not used
+VERSION = 3  # kVersion; a library of another version is not used
 BLOCK = 32  # numbers that share a scale
 TILE = 16  # output rows of a weight, or tokens of a cache, that lie side by side
 CHUNK = 128  # tokens that attention looks at together

@@ -73,9 +73,12 @@ EXPORT void* plait_make_buffers() { return chosen()->make_buffers(); }
 
 EXPORT void plait_drop_buffers(void* buffers) { chosen()->drop_buffers(buffers); }
 
-EXPORT void plait_step(const Model* model, const Cache* cache, const Batch* batch, void* buffers, float* logits) {
+// Gives the logits [num_logits, vocab], and the id of the largest of each row, the first of equals;
+// kNotFinite for a row with a number that is not finite.
+EXPORT void plait_step(const Model* model, const Cache* cache, const Batch* batch, void* buffers, float* logits,
+                       int64_t* largest) {
     const Turn turn(pool().turn);
-    chosen()->step(*model, *cache, *batch, buffers, pool(), logits);
+    chosen()->step(*model, *cache, *batch, buffers, pool(), logits, largest);
 }
 
 EXPORT void plait_linear(const Linear* linear, const float* x, int64_t rows, int32_t is_exact, float* out) {
@@ -89,10 +92,10 @@ EXPORT void plait_sample(const float* logits, int64_t stride, int64_t width, con
     chosen()->sample(logits, stride, width, rows, num_rows, pool(), drawn);
 }
 
-EXPORT void plait_logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
-                           double* found) {
+EXPORT void plait_logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* starts,
+                           const int64_t* ids, int64_t num_rows, double* found) {
     const Turn turn(pool().turn);
-    chosen()->logprobs(logits, stride, width, ids, num_rows, pool(), found);
+    chosen()->logprobs(logits, stride, width, starts, ids, num_rows, pool(), found);
 }
 
 EXPORT void plait_attention(const Model* model, const Cache* cache, const Batch* batch, int32_t layer, const float* qkv,

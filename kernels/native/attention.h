@@ -23,7 +23,7 @@ constexpr I16x kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // One thread's room, for up to `queries` pairs of a row and a head.
 struct AttentionRoom {
-    Array<float> q, out, scores, largest, total, before, fades;
+    Array<float> q, out, scores, largest, total;
     Array<uint32_t> q_pairs, p_pairs;
     Array<uint8_t> tiles;  // K, V of a chunk, for tokens that do not lie side by side
 
@@ -33,7 +33,7 @@ struct AttentionRoom {
         q_pairs.resize(size_t(queries) * dim / 2);
         scores.resize(size_t(queries) * kChunk);
         p_pairs.resize(size_t(queries) * kChunk / 2);
-        for (auto* each : {&largest, &total, &before, &fades}) each->resize(queries + 15);  // whole vectors are read
+        for (auto* each : {&largest, &total}) each->resize(queries + 15);  // whole vectors are read
         tiles.resize(size_t(2 * kChunk / kTile) * kTile * dim * 4);
     }
 };
@@ -121,7 +121,7 @@ class Attention {
         Chunk chunk;
         find(part[2], at.token, count, kv_head, room, chunk);
         score(first * heads_, last * heads_, count, chunk, room);
-        soften(first, last, group_begin, at.token, room);
+        soften(first, last, group_begin, at.token, (count + kTile - 1) / kTile * kTile, room);
         mix(first * heads_, last * heads_, count, chunk, room, next(at));
     }
 
@@ -198,42 +198,60 @@ class Attention {
         for (; query < end; ++query) score_rows<1, kTilesAtOnce>(query, tiles, chunk, room);
     }
 
-    // Turns the scores of rows [first, last) into weights. What depends on the largest of a query
-    // comes after all of these are known, so that the processor has several queries in work.
-    NOINLINE void soften(int first, int last, int group_begin, int token, AttentionRoom& room) const {
+    // Turns the scores of rows [first, last) into weights. What is known of a whole query, its largest
+    // score and its sum, is found for 16 queries at a time: one by one each would wait for itself.
+    // `count` fills whole tiles.
+    void soften(int first, int last, int group_begin, int token, int count, AttentionRoom& room) const {
         const int begin = first * heads_, end = last * heads_;
         for (int row = first; row < last; ++row) {
             const int seen = batch_.positions[batch_.rows[group_begin + row]] + 1 - token;
-            for (int query = row * heads_; query < (row + 1) * heads_; ++query) {
-                float* scores = &room.scores[size_t(query) * kChunk];
-                F16x highest = splat(-INFINITY);
-                UNROLL for (int i = 0; i < kChunk; i += 16) {
-                    if (seen < kChunk) store(scores + i, kLanes + i < seen ? load<F16x>(scores + i) : splat(-INFINITY));
-                    highest = max(highest, load<F16x>(scores + i));
-                }
-                room.before[query] = room.largest[query];
-                room.largest[query] = std::max(room.largest[query], max(highest));
-            }
+            for (int query = row * heads_; query < (row + 1) * heads_ && seen < count; ++query) hide(query, seen, count, room);
         }
         for (int query = begin; query < end; query += 16) {
-            const F16x before = load<F16x>(&room.before[query]), now = load<F16x>(&room.largest[query]);
-            store(&room.fades[query], before == now ? splat(1.0f) : exp2_negative(before - now));
+            const int n = std::min(16, end - query);
+            if (count == kChunk) soften_some<kChunk>(query, n, kChunk, room);
+            else soften_some<0>(query, n, count, room);
         }
-        for (int query = begin; query < end; ++query) {
-            float* scores = &room.scores[size_t(query) * kChunk];
-            // Where nothing was seen so far, -inf less itself would be NaN.
-            const float now = room.largest[query] == -INFINITY ? 0.0f : room.largest[query], fade = room.fades[query];
-            F16x sums = {};
-            UNROLL for (int i = 0; i < kChunk; i += 16) {
-                const F16x weights = exp2_negative(load<F16x>(scores + i) - now);
-                sums += weights;
-                if (Tiles::kIsPaired) Numbers<Tiles>::fill(weights, &room.p_pairs[(size_t(query) * kChunk + i) / 2]);
-                else store(scores + i, weights);
+    }
+
+    // Hides the tokens that a query does not see.
+    void hide(int query, int seen, int count, AttentionRoom& room) const {
+        float* scores = &room.scores[size_t(query) * kChunk];
+        for (int i = std::max(0, seen) / 16 * 16; i < count; i += 16)
+            store(scores + i, kLanes + i < seen ? load<F16x>(scores + i) : splat(-INFINITY));
+    }
+
+    // The weights of up to 16 queries; `Count` tokens, or if that is 0 `count`.
+    template <int Count>
+    NOINLINE void soften_some(int query, int queries, int count, AttentionRoom& room) const {
+        const int num = Count ? Count : count;
+        F16x highest[16], sums[16];
+        for (int i = 0; i < queries; ++i) {
+            const float* scores = &room.scores[size_t(query + i) * kChunk];
+            highest[i] = load<F16x>(scores);
+            UNROLL for (int at = 16; at < num; at += 16) highest[i] = max(highest[i], load<F16x>(scores + at));
+        }
+        for (int i = queries; i < 16; ++i) highest[i] = sums[i] = splat(0.0f);
+        alignas(64) float nows[16], fades[16];
+        const F16x before = load<F16x>(&room.largest[query]), now = max(before, max_of_each(highest));
+        const F16x fade = before == now ? splat(1.0f) : exp2_negative(before - now);
+        store(&room.largest[query], now);
+        store(fades, fade);
+        store(nows, now == -INFINITY ? splat(0.0f) : now);  // nothing seen: -inf less itself would be NaN
+        for (int i = 0; i < queries; ++i) {
+            float* scores = &room.scores[size_t(query + i) * kChunk];
+            F16x total = {};
+            UNROLL for (int at = 0; at < num; at += 16) {
+                const F16x weights = exp2_negative<Tiles::kIsPaired ? 3 : 5>(load<F16x>(scores + at) - nows[i]);
+                total += weights;
+                if (Tiles::kIsPaired) Numbers<Tiles>::fill(weights, &room.p_pairs[(size_t(query + i) * kChunk + at) / 2]);
+                else store(scores + at, weights);
             }
-            room.total[query] = room.total[query] * fade + sum(sums);
-            float* out = &room.out[size_t(query) * dim_];
-            for (int d = 0; d < dim_ && fade != 1.0f; d += 16) store(out + d, load<F16x>(out + d) * fade);
+            sums[i] = total;
+            float* out = &room.out[size_t(query + i) * dim_];
+            for (int d = 0; d < dim_ && fades[i] != 1.0f; d += 16) store(out + d, load<F16x>(out + d) * fades[i]);
         }
+        store(&room.total[query], load<F16x>(&room.total[query]) * fade + sum_of_each(sums));
     }
 
     template <int Q, int N>

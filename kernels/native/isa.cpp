@@ -10,11 +10,13 @@
 namespace plait {
 namespace PLAIT_ISA {
 
-static void step(const Model& model, const Cache& cache, const Batch& batch, void* buffers, Pool& pool, float* logits) {
+static void step(const Model& model, const Cache& cache, const Batch& batch, void* buffers, Pool& pool, float* logits,
+                 int64_t* largest) {
     auto& room = *static_cast<Buffers*>(buffers);
     auto run = [&](auto tiles) {
         Step<decltype(tiles)> one(model, cache, batch, room, pool, logits);
         pool.run([&](int id) { one.run(Thread{id}); });
+        for (int i = 0; i < batch.num_logits; ++i) largest[i] = one.largest(i);
     };
     if (cache.is_bf16) run(Bf16Tiles{});
     else run(Fp32Tiles{});
@@ -48,9 +50,12 @@ static void sample(const float* logits, int64_t stride, int64_t width, const Dra
     });
 }
 
-static void logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* ids, int64_t num_rows,
-                     Pool& pool, double* found) {
-    each_row(num_rows, pool, [&](int64_t row) { found[row] = logprob_of(logits + row * stride, width, ids[row]); });
+static void logprobs(const float* logits, int64_t stride, int64_t width, const int64_t* starts, const int64_t* ids,
+                     int64_t num_rows, Pool& pool, double* found) {
+    each_row(num_rows, pool, [&](int64_t row) {
+        const int64_t start = starts[row];
+        logprobs_of(logits + row * stride, width, ids + start, starts[row + 1] - start, found + start);
+    });
 }
 
 template <class Tiles>

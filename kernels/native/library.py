@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_void_p
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -30,7 +30,7 @@ _PROTOTYPES = {
     ),
     "plait_logprobs": (
         None,
-        (c_void_p, c_int64, c_int64, c_void_p, c_int64, POINTER(c_double)),
+        (c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_int64, POINTER(c_double)),
     ),
     "plait_attention": (
         None,
@@ -38,7 +38,10 @@ _PROTOTYPES = {
     ),
     "plait_step": (
         None,
-        (POINTER(abi.Model), POINTER(abi.Cache), POINTER(abi.Batch), c_void_p, POINTER(c_float)),
+        (
+            *(POINTER(abi.Model), POINTER(abi.Cache), POINTER(abi.Batch), c_void_p),
+            *(c_void_p, c_void_p),
+        ),
     ),
 }
 

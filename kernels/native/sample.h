@@ -272,12 +272,16 @@ class Sampler {
     int64_t size_ = 0;
 };
 
-// log P(id) under a row; NaN where its largest number is not finite. Sums of 128 numbers are fp32.
-static double logprob_of(const float* row, int64_t width, int64_t id) {
+// log P of some ids under a row; NaN where its largest number is not finite. Sums of 128 numbers are fp32.
+static void logprobs_of(const float* row, int64_t width, const int64_t* ids, int64_t num_ids, double* found) {
+    if (num_ids == 0) return;
     float peak;
     int64_t at;
     largest_of(row, width, &peak, &at);
-    if (!std::isfinite(peak)) return NAN;
+    if (!std::isfinite(peak)) {
+        std::fill_n(found, num_ids, NAN);
+        return;
+    }
     double total = 0.0;
     int64_t i = 0;
     for (; i + 128 <= width; i += 128) {
@@ -286,7 +290,8 @@ static double logprob_of(const float* row, int64_t width, int64_t id) {
         total += sum(part);
     }
     for (; i < width; ++i) total += std::exp(double(row[i]) - peak);
-    return double(row[id]) - double(peak) - std::log(total);
+    const double rest = std::log(total);
+    for (int64_t j = 0; j < num_ids; ++j) found[j] = double(row[ids[j]]) - double(peak) - rest;
 }
 
 }  // namespace PLAIT_ISA

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "largest.h"
 #include "linear.h"
 #include "pool.h"
 
@@ -43,6 +44,7 @@ struct Buffers {
     Array<float> x, qkv;
     Room normed, attended, inner, wanted;
     std::vector<AttentionRoom> attention;
+    std::vector<Array<Largest>> largest;  // of each thread, by row of the logits
 };
 
 INLINE void norm_row(const float* x, const float* weight, int size, float eps, float* out) {
@@ -94,6 +96,7 @@ class Step {
         inner_ = buffers.inner.get(rows_, model.inner, is_exact);
         wanted_ = buffers.wanted.get(batch.num_logits, model.hidden, is_exact);
         buffers.attention.resize(pool.num_threads());
+        buffers.largest.resize(pool.num_threads());
         x_ = buffers.x.data();
     }
 
@@ -104,11 +107,14 @@ class Step {
             enter(row, m_.layers[0].input_norm);
         });
         for (int i = 0; i < m_.num_layers; ++i) run_layer(thread, i);
-        each_tile(thread, num_tiles(m_.head.rows), b_.num_logits, m_.hidden, [&](int64_t tile, int64_t begin, int64_t end) {
-            multiply(m_.head, tile, wanted_, begin, end, [&](int64_t row, F16x sums) {
-                put(logits_ + row * m_.head.rows, m_.head, tile, sums);
-            });
-        });
+        run_head(thread);
+    }
+
+    // The id of the largest logit of a row, or kNotFinite. Once all threads have run.
+    int64_t largest(int64_t row) const {
+        Largest of_all;
+        for (const Array<Largest>& rows : buffers_.largest) of_all.add(rows[row]);
+        return of_all.place();
     }
 
   private:
@@ -129,6 +135,19 @@ class Step {
         each(thread, tiles * ((rows + at_once - 1) / at_once), [&](int64_t piece) {
             const int64_t begin = piece / tiles * at_once;
             work(piece % tiles, begin, std::min(begin + at_once, rows));
+        });
+    }
+
+    // The logits; the largest of each row is found while they are in registers.
+    void run_head(Thread& thread) {
+        Array<Largest>& largest = buffers_.largest[thread.id];
+        largest.assign(b_.num_logits, Largest());
+        const int64_t vocab = m_.head.rows;
+        each_tile(thread, num_tiles(vocab), b_.num_logits, m_.hidden, [&](int64_t tile, int64_t begin, int64_t end) {
+            multiply(m_.head, tile, wanted_, begin, end, [&](int64_t row, F16x sums) {
+                put(logits_ + row * vocab, m_.head, tile, sums);
+                largest[row].add(tile, sums, vocab - tile * kTile);
+            });
         });
     }
 
@@ -166,9 +185,7 @@ class Step {
     }
 
     void project(const Linear& linear, int64_t tile, int64_t begin, int64_t end, float* out) {
-        multiply(linear, tile, normed_, begin, end, [&](int64_t row, F16x sums) {
-            put(out + row * stride_, linear, tile, sums);
-        });
+        multiply_into(linear, tile, normed_, begin, end, out, stride_, [&](float* row, F16x sums) { put(row, linear, tile, sums); });
     }
 
     // Turns queries and keys, and puts the keys and values of a row into the cache.
@@ -195,7 +212,7 @@ class Step {
     // none those whose logits are wanted, at the end.
     void add_projected(Thread& thread, const Linear& linear, const Activations& from, const float* weight) {
         each_tile(thread, num_tiles(linear.rows), rows_, linear.cols, [&](int64_t tile, int64_t begin, int64_t end) {
-            multiply(linear, tile, from, begin, end, [&](int64_t row, F16x sums) { add(x_ + row * m_.hidden, linear, tile, sums); });
+            multiply_into(linear, tile, from, begin, end, x_, m_.hidden, [&](float* row, F16x sums) { add(row, linear, tile, sums); });
         });
         if (weight) return each(thread, rows_, [&](int64_t row) { enter(row, weight); });
         each(thread, b_.num_logits, [&](int64_t i) {

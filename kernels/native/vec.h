@@ -127,6 +127,45 @@ INLINE float max(F16x v) {
 
 INLINE F16x max(F16x a, F16x b) { return a < b ? b : a; }
 
+// One number of each of 16 vectors, joined as `sum` and `max` join: halves first.
+#if defined(__AVX512F__)
+template <int Low, int High, class Join>
+INLINE F16x join_quarters(F16x a, F16x b, Join join) {
+    const __m512 x = (__m512)a, y = (__m512)b;
+    return join((F16x)_mm512_shuffle_f32x4(x, y, Low), (F16x)_mm512_shuffle_f32x4(x, y, High));
+}
+
+template <int Low, int High, class Join>
+INLINE F16x join_singles(F16x a, F16x b, Join join) {
+    const __m512 x = (__m512)a, y = (__m512)b;
+    return join((F16x)_mm512_shuffle_ps(x, y, Low), (F16x)_mm512_shuffle_ps(x, y, High));
+}
+
+template <class Join>
+INLINE F16x join_each(const F16x* v, Join join) {
+    F16x a[8], b[4], c[2];
+    UNROLL for (int i = 0; i < 8; ++i) a[i] = join_quarters<0x44, 0xee>(v[i], v[i + 8], join);
+    UNROLL for (int i = 0; i < 4; ++i) b[i] = join_quarters<0x88, 0xdd>(a[i], a[i + 4], join);
+    UNROLL for (int i = 0; i < 2; ++i) c[i] = join_singles<0x44, 0xee>(b[i], b[i + 2], join);
+    const I16x order = {0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15};
+    return (F16x)_mm512_permutexvar_ps((__m512i)order, (__m512)join_singles<0x88, 0xdd>(c[0], c[1], join));
+}
+
+INLINE F16x sum_of_each(const F16x* v) { return join_each(v, [](F16x a, F16x b) { return a + b; }); }
+INLINE F16x max_of_each(const F16x* v) { return join_each(v, [](F16x a, F16x b) { return max(a, b); }); }
+#else
+INLINE F16x sum_of_each(const F16x* v) {
+    F16x sums;
+    for (int i = 0; i < 16; ++i) sums[i] = sum(v[i]);
+    return sums;
+}
+INLINE F16x max_of_each(const F16x* v) {
+    F16x highest;
+    for (int i = 0; i < 16; ++i) highest[i] = max(v[i]);
+    return highest;
+}
+#endif
+
 typedef int8_t S16x __attribute__((vector_size(16)));
 
 // Rounds to the nearest whole number, for |x| < 2^22.
@@ -146,16 +185,23 @@ INLINE int32_t sum(I16x v) {
 
 constexpr float kLog2E = 1.44269504f;
 
-// 2^x for x <= 0, to 3e-7 of it; 2^0 is 1, and under -126 it is 0. The polynomial is fitted to the
-// smallest relative error for 2^f, |f| <= 1/2.
+// 2^x for x <= 0; 2^0 is 1, and under -126 it is 0. The polynomials are fitted to the smallest relative
+// error for 2^f, |f| <= 1/2: 3e-7 where it has 5 powers, 1e-04 where it has 3.
+template <int Powers = 5>
 INLINE F16x exp2_negative(F16x x) {
+    static_assert(Powers == 3 || Powers == 5);
     const F16x shifted = x + 0x1.8p23f;  // its last bits are the whole number next to x
     const F16x f = x - (shifted - 0x1.8p23f);
-    F16x y = splat(0.00132647238f);
-    y = y * f + 0.00967151299f;
-    y = y * f + 0.0555073358f;
-    y = y * f + 0.240222424f;
-    y = y * f + 0.693147004f;
+    F16x y;
+    if (Powers == 5) {
+        y = splat(0.00132647238f) * f + 0.00967151299f;
+        y = y * f + 0.0555073358f;
+        y = y * f + 0.240222424f;
+        y = y * f + 0.693147004f;
+    } else {
+        y = splat(0.0550089315f) * f + 0.242210965f;
+        y = y * f + 0.693282928f;
+    }
     y = y * f + 1.0f;
     const I16x result = load<I16x>(&y) + (load<I16x>(&shifted) << 23);
     return x < -126.0f ? splat(0.0f) : load<F16x>(&result);

@@ -22,8 +22,11 @@ def draw(logits: Floats, rows: Sequence[DrawRow]) -> list[int]:
     return native.draw(library, logits, rows)
 
 
-def logprobs(logits: Floats, token_ids: Sequence[int]) -> list[float]:
-    """Give log P(token_ids[i]) under row i of `logits` [r, width]; NaN where it is not finite."""
+def logprobs(logits: Floats, token_ids: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Give log P of each of token_ids[i] under row i of `logits` [r, width]; NaN where not finite.
+
+    What else is asked of a row changes no number.
+    """
     library = load_library()
     if library is None:
         return reference.logprobs(logits, token_ids)

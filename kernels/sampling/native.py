@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
@@ -21,12 +22,17 @@ def draw(library: Library, logits: Floats, rows: Sequence[DrawRow]) -> list[int]
     return list(drawn)
 
 
-def logprobs(library: Library, logits: Floats, token_ids: Sequence[int]) -> list[float]:
+def logprobs(
+    library: Library, logits: Floats, token_ids: Sequence[Sequence[int]]
+) -> list[list[float]]:
     """Give what `reference.logprobs` gives, to 1e-6."""
     logits, num_rows = _side_by_side(logits), len(token_ids)
-    found, ids = (ctypes.c_double * num_rows)(), (ctypes.c_int64 * num_rows)(*token_ids)
-    library.functions.plait_logprobs(*_places(logits), ids, num_rows, found)
-    return list(found)
+    starts = [0, *accumulate(map(len, token_ids))]
+    ids = (ctypes.c_int64 * starts[-1])(*chain.from_iterable(token_ids))
+    found = (ctypes.c_double * starts[-1])()
+    places = (ctypes.c_int64 * (num_rows + 1))(*starts)
+    library.functions.plait_logprobs(*_places(logits), places, ids, num_rows, found)
+    return [found[start:end] for start, end in pairwise(starts)]
 
 
 def _side_by_side(logits: Floats) -> Floats:

@@ -34,17 +34,18 @@ def draw(logits: Floats, rows: Sequence[DrawRow]) -> list[int]:
     return [_draw_row(values, row) for values, row in zip(logits, rows, strict=True)]
 
 
-def logprobs(logits: Floats, token_ids: Sequence[int]) -> list[float]:
-    """Give log P(token_ids[i]) under row i of `logits` [r, width]; NaN where it is not finite."""
-    return [_logprob(row, token_id) for row, token_id in zip(logits, token_ids, strict=True)]
+def logprobs(logits: Floats, token_ids: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Give log P of each of token_ids[i] under row i of `logits`; NaN where that is not finite."""
+    return [_logprobs(row, ids) for row, ids in zip(logits, token_ids, strict=True)]
 
 
-def _logprob(row: Floats, token_id: int) -> float:
+def _logprobs(row: Floats, token_ids: Sequence[int]) -> list[float]:
     peak = row.max()
     if not np.isfinite(peak):
-        return np.nan
+        return [np.nan] * len(token_ids)
     values = row.astype(np.float64) - peak
-    return float(values[token_id] - np.log(np.exp(values).sum()))
+    rest = np.log(np.exp(values).sum())
+    return [float(values[token_id] - rest) for token_id in token_ids]
 
 
 def _draw_row(values: Floats, row: DrawRow) -> int:

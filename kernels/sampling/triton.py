@@ -27,6 +27,8 @@ def draw(logits: Tensor, rows: SamplingRows) -> Tensor:
     """
     assert logits.dtype == torch.float32
     assert logits.stride(1) == 1
+    for column in (rows.temperature, rows.top_k, rows.top_p, rows.min_p, rows.point):
+        assert column.is_contiguous()
     num_rows, width = logits.shape
     weights = torch.empty(num_rows, width, dtype=torch.float32, device=logits.device)
     out = torch.empty(num_rows, dtype=torch.int64, device=logits.device)

@@ -7,6 +7,7 @@ import sys
 from contextlib import ExitStack
 
 from ..interpreter.backend import Backend
+from ..interpreter.journal import Journal
 from ..interpreter.program import Function
 from ..interpreter.result import Result
 from ..interpreter.run import run_graph
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", metavar="FOLDER", help="the CURVE keys for that server")
     parser.add_argument("--stream", action="store_true", help="print each variable as it grows")
     parser.add_argument("--seed", type=int, help="make the run repeatable")
+    parser.add_argument("--journal", metavar="FILE", help="keep what is done, and go on from it")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -61,9 +63,13 @@ def execute(args: argparse.Namespace) -> int:
         backend = _backend(args)
         stack.callback(backend.close)
         chosen = program.options(backend=backend)
+        if args.journal is not None:
+            kept = stack.enter_context(Journal(args.journal))
+            chosen = chosen.options(journal=kept)
+            stack.callback(_tell, kept)
         if args.stream:
             return _stream(chosen, arguments)
-        _print(chosen.run(**arguments))
+        show(chosen.run(**arguments))
     return 0
 
 
@@ -82,15 +88,23 @@ def _run_graph(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         backend = _backend(args)
         stack.callback(backend.close)
-        _print(run_graph(graph, inputs=inputs, backend=backend, seed=args.seed))
+        show(run_graph(graph, inputs=inputs, backend=backend, seed=args.seed))
     return 0
 
 
-def _print(result: Result) -> None:
-    """Print the text on stdout, the variables on stderr."""
+def show(result: Result) -> None:
+    """Print a run's text, and its variables beside it."""
     print(result.text())
     for name in result.variables:
         print(f"{name} = {result[name]!r}", file=sys.stderr)
+
+
+def _tell(kept: Journal) -> None:
+    stats = kept.stats
+    print(
+        f"{kept.path}: {stats.num_known} outcomes were known, {stats.num_added} are new",
+        file=sys.stderr,
+    )
 
 
 def _backend(args: argparse.Namespace) -> Backend:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class Node:
     is_dead: bool = False
     children: dict[bytes, Node] = field(default_factory=dict)
     keys: list[bytes] = field(default_factory=list)
+    # By the number of its tokens behind which they stand, whole blocks; see scores.py.
+    scores: dict[int, dict[bytes, dict[int, float]]] = field(default_factory=dict)
 
     def key(self, block_size: int) -> bytes:
         """Give the key under which the parent holds this node."""
@@ -76,6 +79,9 @@ class Node:
             lock_count=self.lock_count,
             stamp=self.stamp,
         )
+        for at in [at for at in self.scores if at <= cut]:
+            upper.scores[at] = self.scores.pop(at)
+        self.scores = {at - cut: place for at, place in self.scores.items()}
         self.parent.children[self.key(block_size)] = upper
         self.tokens, self.blocks, self.parent = self.tokens[cut:], self.blocks[num_blocks:], upper
         upper.add(self, block_size)
@@ -87,12 +93,18 @@ class Node:
         assert top.parent is not None
         top.parent.remove(top, block_size)
         chain = [*reversed(above), self]
+        starts = [0, *accumulate(len(node.tokens) for node in chain)]
+        self.scores = {
+            start + at: place
+            for node, start in zip(chain, starts, strict=False)
+            for at, place in node.scores.items()
+        }
         self.tokens = np.concatenate([node.tokens for node in chain])
         self.blocks = np.concatenate([node.blocks for node in chain])
         self.parent, self.stamp = top.parent, top.stamp
         top.parent.add(self, block_size)
         for node in above:
-            node.is_dead, node.children = True, {}
+            node.is_dead, node.children, node.scores = True, {}, {}
 
     def __repr__(self) -> str:
         kind = "tail" if self.is_tail else "node"

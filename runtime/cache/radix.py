@@ -11,6 +11,7 @@ from .blocks import BlockPool
 from .leaves import LeafQueue
 from .match import Inserted, Match, Partial
 from .node import TOKEN_BYTES, Node, common_len
+from .scores import ScoreStore, count_scores
 
 _NO_TOKENS: Int32 = np.empty(0, np.int32)
 
@@ -29,6 +30,7 @@ class RadixCache:
         self.num_locked = 0  # of these, under a lock
         self._pool = pool
         self._roots: dict[str, Node] = {}
+        self.scores = ScoreStore(self._roots, block_size, pool.num_blocks)
         self._tails: dict[int, Node] = {}  # by block
         self._planned: list[Node] = []
         self._leaves = LeafQueue()
@@ -185,6 +187,7 @@ class RadixCache:
                 self._remove_all(child)
         self._planned.clear()
         self._leaves.prune()
+        self.scores.clear()
 
     def check(self) -> list[Node]:
         """Raise InvariantError unless the tree is sound; give all its nodes. O(tree)."""
@@ -194,6 +197,7 @@ class RadixCache:
             (self.num_blocks, sum(len(n.blocks) for n in nodes)),
             (self.num_locked, sum(len(n.blocks) for n in nodes if n.lock_count)),
             (len(self._tails), sum(n.is_tail for n in nodes)),
+            (self.scores.num_scores, sum(map(count_scores, [*nodes, *self._roots.values()]))),
         )
         if any(kept != found for kept, found in counts):
             raise InvariantError(f"the tree's counts (kept, found) differ: {counts}")
@@ -270,6 +274,7 @@ class RadixCache:
         self.num_blocks -= len(leaf.blocks) - num_blocks
         leaf.blocks = leaf.blocks[:num_blocks].copy()
         leaf.tokens = leaf.tokens[: num_blocks * self.block_size].copy()
+        self.scores.forget(leaf, len(leaf.tokens))
         self._leaves.push(leaf)
 
     def _remove_all(self, node: Node) -> None:
@@ -284,6 +289,7 @@ class RadixCache:
             raise InvariantError(f"{node} cannot be removed: a root, inner or locked node")
         parent.remove(node, self.block_size)
         node.is_dead = True
+        self.scores.forget(node)
         if node.is_tail:
             del self._tails[int(node.blocks[0])]
         self._pool.decref(node.blocks)

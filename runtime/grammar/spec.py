@@ -19,13 +19,15 @@ class SchemaOptions:
 
     `max_blanks`: blanks at each place where JSON allows them; 0 is compact. `registry`: the
     schemas that a `$ref` may name, by URI. `is_strict`: refuse what is only validated at the end.
-    `is_any_order`: properties may come in any order; else as the schema lists them.
+    `is_any_order`: properties may come in any order; else as the schema lists them. `is_bare`: a
+    value that is a string is written as it is, without quotes and escapes.
     """
 
     max_blanks: int = 0
     is_any_order: bool = False
     registry: tuple[tuple[str, str], ...] = ()  # (URI, schema as JSON)
     is_strict: bool = False
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ ARCHITECTURES: Final[Mapping[str, Family]] = {
 # Hugging Face writes a window into every Mistral config; a missing key means this one.
 MISTRAL_WINDOW: Final = 4096
 QWEN3_HEAD_DIM: Final = 128
+QWEN_WHOLE_LAYERS: Final = 28  # the first layers of a Qwen with a window, if its config is silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,12 @@ class ModelConfig:
     has_mlp_bias: bool
     has_qk_norm: bool
     sliding_window: int | None  # None: every layer sees the whole context
+    num_whole_layers: int = 0  # layers without the window that others have
+
+    def window_of(self, context: int) -> int | None:
+        """Give the window that a context of so many tokens is seen through, None for all of it."""
+        window = self.sliding_window
+        return window if window is not None and window < context else None
 
 
 def read_config(config: Mapping[str, object]) -> ModelConfig:
@@ -77,6 +84,7 @@ def read_config(config: Mapping[str, object]) -> ModelConfig:
             "multiple of the KV heads and their size even; the config is damaged"
         )
     bias = fields.flag("attention_bias") and family in ("llama", "qwen3")
+    window = _window(fields, family)
     return ModelConfig(
         family=family,
         num_layers=fields.integer("num_hidden_layers"),
@@ -94,7 +102,8 @@ def read_config(config: Mapping[str, object]) -> ModelConfig:
         has_o_bias=bias,
         has_mlp_bias=fields.flag("mlp_bias") and family == "llama",
         has_qk_norm=family == "qwen3",
-        sliding_window=_window(fields, family),
+        sliding_window=window,
+        num_whole_layers=0 if window is None else _num_whole_layers(fields, family),
     )
 
 
@@ -168,3 +177,13 @@ def _window(fields: Fields, family: Family) -> int | None:
         "layer_types"
     )
     return fields.optional("sliding_window") if is_used else None
+
+
+def _num_whole_layers(fields: Fields, family: Family) -> int:
+    """Count the layers that have no window although the model has one."""
+    if kinds := fields.texts("layer_types"):
+        return sum(kind != "sliding_attention" for kind in kinds)
+    if family in ("llama", "mistral"):
+        return 0
+    num_layers = fields.integer("num_hidden_layers")
+    return min(num_layers, fields.whole("max_window_layers", QWEN_WHOLE_LAYERS))

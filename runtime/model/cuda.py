@@ -27,9 +27,11 @@ from .cuda_batch import (
 )
 from .cuda_layers import CudaStep, forward
 from .cuda_staging import Forward, Staging, recorder
+from .interface import ModelLimits
 from .llama import Llama
 from .runner import TorchRunner
 
+WARM_ROWS = 64  # as many as the products with quantised weights take for many
 _PLAN_ARRAYS = (
     "cu_seqlens", "seq_lens", "block_tables", "decode_ids", "decode_rows", "begins", "tiles",
     "prefix_tiles",
@@ -39,8 +41,9 @@ _PLAN_ARRAYS = (
 class CudaRunner(TorchRunner):
     """Runs a model of the Llama family on a GPU; owns its weights, its KV pool and its graphs.
 
-    The pool's last block is the runner's own: padded rows write there. The graphs, two for each
-    bucket, are recorded when the runner is made. `capture` is for tests.
+    The pool's last block is the runner's own: padded rows write there. When the runner is made,
+    the graphs are recorded, one or two for each bucket, and a prefill is run. `capture` is for
+    tests.
 
     Raises: ModelLoadError for a context or a pool that cannot be had.
     """
@@ -61,15 +64,34 @@ class CudaRunner(TorchRunner):
             )
         self._limits = replace(self._limits, num_blocks=num_blocks)
         self._scratch_slot = num_blocks * config.block_size
-        self._shape = _plan_shape(model.config, config.block_size, self._dtype, self._device)
+        self._shape = _plan_shape(model.config, self._limits, self._dtype, self._device)
         self._staging = Staging(self._device)
         self._stagings: dict[Bucket, Staging] = {}
         self._graphs: dict[Bucket, Forward] = {}
         capture = capture or recorder()
-        for num_seqs in BUCKETS:
+        for num_seqs in reversed(BUCKETS):  # the smaller fit into the memory of the larger
             if num_seqs < 2 * config.max_running:
-                for capacity in (0, prefix_capacity(num_seqs, self._shape)):
+                for capacity in sorted({0, prefix_capacity(num_seqs, self._shape)}):
                     self._record(Bucket(num_seqs, self._max_blocks, capacity), capture)
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Run a prefill within the scratch block: kernels are compiled now, before any request."""
+        num = WARM_ROWS
+        scratch = np.full(1, self._scratch_slot, np.int64)
+        self.run(
+            Batch(
+                token_ids=np.zeros(num, np.int32),
+                positions=np.arange(num, dtype=np.int32),
+                slot_mapping=scratch.repeat(num),
+                cu_seqlens=np.array([0, num], np.int32),
+                seq_lens=np.array([num], np.int32),
+                block_tables=np.full((1, num), self._limits.num_blocks, np.int32),
+                copy_from=scratch,
+                copy_to=scratch,
+                logit_rows=np.zeros(0, np.int64),
+            )
+        )
 
     def _enter_device(self) -> None:
         """Make the model's device this thread's own, which Triton launches on."""
@@ -102,7 +124,7 @@ class CudaRunner(TorchRunner):
                 return self._replay(bucket, arrays)
         tensors = self._staging.send(arrays)
         longest = int(batch.seq_lens.max(initial=0))
-        splits = choose_splits(len(arrays["decode_ids"]), self._shape.num_kv_heads, longest)
+        splits = choose_splits(len(arrays["decode_ids"]), self._shape, longest)
         return forward(self._model, self._step_of(tensors, splits), self._cache)
 
     def _replay(self, bucket: Bucket, arrays: Arrays) -> Tensor:
@@ -121,7 +143,7 @@ class CudaRunner(TorchRunner):
         tensors = staging.send(empty_arrays(bucket, self._scratch_slot))
         none = torch.empty(0, dtype=torch.int32, device=self._device)
         tensors |= {"copy_from": none, "copy_to": none, "tiles": none.view(0, TILE_WIDTH)}
-        splits = choose_splits(bucket.num_seqs, self._shape.num_kv_heads, self._limits.max_context)
+        splits = choose_splits(bucket.num_seqs, self._shape, self._limits.max_context)
         step = self._step_of(tensors, splits)
         self._graphs[bucket] = capture(lambda: forward(self._model, step, self._cache))
 
@@ -139,13 +161,14 @@ class CudaRunner(TorchRunner):
 
 
 def _plan_shape(
-    model: ModelConfig, block_size: int, dtype: torch.dtype, device: torch.device
+    model: ModelConfig, limits: ModelLimits, dtype: torch.dtype, device: torch.device
 ) -> PlanShape:
     size = shape_class(model.head_dim, dtype)
     return PlanShape(
         num_heads=model.num_heads,
         num_kv_heads=model.num_kv_heads,
-        block_size=block_size,
+        block_size=limits.block_size,
         extend_rows=choose("extend", size, device).block_m,
         prefix_rows=choose("prefix", size, device).block_m,
+        window=model.window_of(limits.max_context),
     )

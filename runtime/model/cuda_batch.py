@@ -47,6 +47,8 @@ def bucket_size(batch: Batch) -> int | None:
 
 def prefix_capacity(num_seqs: int, shape: PlanShape) -> int:
     """Give the most prefix tiles that a batch of so many decodes can have."""
+    if shape.window is not None or num_seqs < MIN_SHARED_SEQS:
+        return 0
     num_row_tiles = -(-num_seqs * shape.group // shape.prefix_rows)
     return (num_row_tiles + num_seqs // MIN_SHARED_SEQS) * PREFIX_SPLITS
 

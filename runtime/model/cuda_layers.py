@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from ...kernels import kv
 from ...kernels.activation import silu_mul
 from ...kernels.attention import GpuPlan, paged_attention
-from ...kernels.linear import linear
+from ...kernels.linear import embedding, linear
 from ...kernels.norm import add_rms_norm, rms_norm
 from ...kernels.rope import rope_and_store
 from ..cache.kv import KVCache
@@ -39,7 +38,7 @@ def forward(model: Llama, step: CudaStep, cache: KVCache) -> Tensor:
     """
     eps = model.config.norm_eps
     norms = [*(layer.input_norm for layer in model.layers), model.norm]
-    residual = torch.embedding(model.embedding, step.token_ids)
+    residual = embedding(model.embedding, step.token_ids, model.dtype)
     normed = rms_norm(residual, norms[0], eps)
     for layer, caches, next_norm in zip(model.layers, cache.layers, norms[1:], strict=True):
         mixed = _attention(normed, layer, model, step, caches)

@@ -31,6 +31,13 @@ class Fields:
             return value
         raise self._wrong(key, value, "an integer of 1 or more")
 
+    def whole(self, key: str, default: int) -> int:
+        """Give a count, 0 or more."""
+        value = self._get(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        raise self._wrong(key, value, "an integer of 0 or more")
+
     def optional(self, key: str) -> int | None:
         """Give a count, None if the key is missing or null."""
         return None if self._values.get(key) is None else self.integer(key)

@@ -86,12 +86,25 @@ class Runner(Protocol):
         """
         ...
 
+    @property
+    def largest_ids(self) -> Sequence[int]:
+        """The id of the largest logit in each row of the last pass, the first of equals.
+
+        Below 0 for a row with a number that is not finite; none where the runner does not know.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model ready to serve. `digest` names weights and tokenizer: it starts the cache key."""
+    """A model ready to serve. `digest` names weights and tokenizer: it starts the cache key.
+
+    `sees_output_start`: what it says depends on where an output starts, and not only on the text
+    before; only a stand-in for a model is like that.
+    """
 
     name: str
     digest: str
     tokenizer: Tokenizer
     runner: Runner
+    sees_output_start: bool = False

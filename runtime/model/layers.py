@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...kernels import kv
 from ...kernels.attention import AttentionPlan, paged_attention
-from ...kernels.linear import Linear, linear, prepare
+from ...kernels.linear import AnyLinear, linear
 from ...kernels.norm import rms_norm
 from ...kernels.rope import Rotation, apply_rope
 from .checkpoint import Checkpoint
@@ -22,12 +22,12 @@ class Layer:
     """The weights of one layer; q, k and v are one matrix, and so are gate and up."""
 
     input_norm: Tensor  # [hidden]
-    qkv: Linear  # [(H + 2 KVH) * D, hidden]
+    qkv: AnyLinear  # [(H + 2 KVH) * D, hidden]
     qk_norm: Tensor | None  # [H + KVH, D]
-    o: Linear
+    o: AnyLinear
     post_norm: Tensor  # [hidden]
-    gate_up: Linear  # [2 * intermediate, hidden]
-    down: Linear
+    gate_up: AnyLinear  # [2 * intermediate, hidden]
+    down: AnyLinear
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,8 @@ def read_layer(checkpoint: Checkpoint, index: int) -> Layer:
     """Read the weights of one layer."""
     at, config = f"model.layers.{index}.", checkpoint.config
 
-    def joined(*names: str) -> Linear:
-        weight = checkpoint.stack([f"{at}{name}.weight" for name in names])
-        biases = [f"{at}{name}.bias" for name in names]
-        return prepare(weight, checkpoint.stack(biases) if checkpoint.has(biases[0]) else None)
+    def joined(*names: str) -> AnyLinear:
+        return checkpoint.linear([f"{at}{name}" for name in names])
 
     qk_norm = None
     if config.has_qk_norm:

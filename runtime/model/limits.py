@@ -16,17 +16,19 @@ DEFAULT_MEMORY_SHARE = 0.25
 def choose_context(model: ModelConfig, config: EngineConfig) -> int:
     """Give the longest context to serve: the model's, or less if the config says so.
 
-    Raises: ModelLoadError if a layer of the model would not see all of it.
+    Raises: ModelLoadError if only some layers of the model would see all of it.
     """
     longest = model.max_positions
     if config.max_context is not None:
         longest = min(longest, config.max_context)
     if longest < 1:
         raise ModelLoadError(f"max_context={longest}: a context has 1 token or more")
-    if model.sliding_window is not None and model.sliding_window < longest:
+    window = model.window_of(longest)
+    if window is not None and model.num_whole_layers:
         raise ModelLoadError(
-            f"sliding_window={model.sliding_window} is not supported for a context of {longest}; "
-            f"set max_context to {model.sliding_window} or less"
+            f"sliding_window={window} of some layers, with {model.num_whole_layers} of "
+            f"{model.num_layers} that see the whole context, is not supported for a context of "
+            f"{longest}; set max_context to {window} or less"
         )
     return longest
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -53,6 +54,7 @@ class NativeRunner:
         self._model = weights.struct(self._layers, is_exact=options.is_exact)
         self._cache_struct = self.cache.struct
         self._logits = self._new_room(0)
+        self._largest = (ctypes.c_int64 * 0)()
         self._buffers = library.functions.plait_make_buffers()
         drop = weakref.finalize(self, library.functions.plait_drop_buffers, self._buffers)
         drop.atexit = False  # an engine's thread may still be in a step when the process ends
@@ -63,12 +65,18 @@ class NativeRunner:
         """Numbers the scheduler must know."""
         return self._limits
 
+    @property
+    def largest_ids(self) -> Sequence[int]:
+        """The id of the largest logit in each row of the last pass; below 0: not all are finite."""
+        return self._largest[:]
+
     def run(self, batch: Batch) -> Floats:
         """Compute one forward pass; give fp32 logits of `batch.logit_rows`, [r, width].
 
         The next pass may overwrite them.
         """
         logits = self._logits_room(len(batch.logit_rows))
+        self._largest = (ctypes.c_int64 * len(logits))()
         arrays = self._arrays(batch)
         struct = abi.Batch(
             num_tokens=len(batch.token_ids),
@@ -86,7 +94,8 @@ class NativeRunner:
             ctypes.byref(self._cache_struct),
             ctypes.byref(struct),
             self._buffers,
-            ctypes.cast(logits.ctypes.data, ctypes.POINTER(ctypes.c_float)),
+            logits.ctypes.data,
+            self._largest,
         )
         return logits
 

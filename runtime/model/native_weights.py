@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import Array
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from ...kernels.native import FORMATS, Arena, Library, Packed, abi, pack
 from ...kernels.native.packed import Floats
-from ..load.blocks import Blocks
 from .config import ModelConfig
 from .host import physical_cores
 from .tensors import (
     EMBEDDING,
     HEAD,
     NORM,
+    BlockSource,
     Shape,
-    TensorSource,
     account,
     check_shape,
     expected_shapes,
@@ -36,14 +34,6 @@ _NORMS = {
     "q_norm": "self_attn.q_norm.weight",
     "k_norm": "self_attn.k_norm.weight",
 }
-
-
-class BlockSource(TensorSource, Protocol):
-    """Tensors by name, the matrices also in the number format of their file."""
-
-    def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
-        """Give a matrix as it is stored if its format is one of `kinds`, else as fp32."""
-        ...
 
 
 def is_native(config: ModelConfig) -> bool:

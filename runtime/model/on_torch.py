@@ -11,18 +11,26 @@ from .cuda import CudaRunner
 from .interface import Runner
 from .llama import read_llama
 from .runner import TorchRunner
-from .tensors import TensorSource
+from .tensors import BlockSource
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-def torch_runner(shape: ModelConfig, weights: TensorSource, config: EngineConfig) -> Runner:
+def torch_runner(shape: ModelConfig, weights: BlockSource, config: EngineConfig) -> Runner:
     """Read a model and give its runner.
 
     Raises: ModelLoadError, naming the key or tensor that is wrong.
     """
-    llama = read_llama(shape, weights, _DTYPES[config.dtype], torch.device(config.device))
-    return CudaRunner(llama, config) if uses_triton(llama.embedding) else TorchRunner(llama, config)
+    device = torch.device(config.device)
+    has_kernels = uses_triton(torch.empty(0, device=device))
+    llama = read_llama(
+        shape,
+        weights,
+        _DTYPES[config.dtype],
+        device,
+        is_quantized=config.is_quantized and has_kernels,
+    )
+    return CudaRunner(llama, config) if has_kernels else TorchRunner(llama, config)
 
 
 def num_cuda_devices() -> int:

@@ -39,7 +39,8 @@ def load_model(path: Path, config: EngineConfig) -> Model:
             runner = _runner(shape, weights, config)
         except ModelLoadError as e:
             raise ModelLoadError(_located(path, str(e))) from e
-        digest = _digest(weights.digest, tokenizer.digest, config.dtype, str(config.is_exact))
+        numerics = (config.is_exact, config.is_quantized)
+        digest = _digest(weights.digest, tokenizer.digest, config.dtype, *map(str, numerics))
     return_freed_memory()  # of a tokenizer alone 30 MB: its JSON
     return Model(path.name, digest, tokenizer, runner)
 
@@ -47,11 +48,17 @@ def load_model(path: Path, config: EngineConfig) -> Model:
 def _runner(shape: ModelConfig, weights: Weights, config: EngineConfig) -> Runner:
     """Give the fastest runner for a model on a device; only one on torch imports torch."""
     is_able = config.is_native and config.device == "cpu" and config.dtype == "float32"
-    library = load_library() if is_able and is_native(shape) else None
+    window = shape.window_of(choose_context(shape, config))
+    is_known = window is None and is_native(shape)
+    library = load_library() if is_able and is_known else None
     if library is not None:
         return NativeRunner(read_native(shape, weights, library), library, config)
     if is_able and not library:
-        reason = why_absent() or "they do not know models of this shape"
+        reason = why_absent() or (
+            "they do not know models of this shape"
+            if window is None
+            else f"they have no sliding_window, and the model's is {window}"
+        )
         _log.warning("without plait's own kernels the model runs several times slower: %s", reason)
     from .on_torch import torch_runner
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +30,12 @@ class TorchRunner:
     Raises: ModelLoadError for a context or a pool that cannot be had.
     """
 
+    largest_ids: Sequence[int] = ()  # not known
+
     def __init__(self, model: Llama, config: EngineConfig) -> None:
         self._model = model
-        self._dtype = model.embedding.dtype
-        self._device = model.embedding.device
+        self._dtype = model.dtype
+        self._device = model.device
         self._block_size = config.block_size
         self._limits = limits_of(model.config, config, self._dtype.itemsize)
         shape = KVShape(
@@ -72,6 +75,7 @@ class TorchRunner:
             block_size=self._block_size,
             dtype=self._dtype,
             device=self._device,
+            window=self._model.config.window_of(self._limits.max_context),
         )
         return Step(
             token_ids=self._tensor(batch.token_ids),

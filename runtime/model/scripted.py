@@ -64,6 +64,8 @@ class ScriptedRunner:
     each position with the text so far. Rows depend on the tokens of their sequence alone.
     """
 
+    largest_ids: Sequence[int] = ()  # not known
+
     def __init__(self, script: Script, limits: ModelLimits) -> None:
         self.limits = limits
         num_slots = limits.num_blocks * limits.block_size
@@ -158,7 +160,8 @@ def scripted_model(
         block_size=block_size,
         logits_width=tokenizer.vocab_size if logits_width is None else logits_width,
     )
-    return Model("scripted", "scripted-1", tokenizer, ScriptedRunner(script, limits))
+    runner = ScriptedRunner(script, limits)
+    return Model("scripted", "scripted-1", tokenizer, runner, sees_output_start=True)
 
 
 def _output_start(batch: Batch, i: int) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from ..errors import ModelLoadError
+from ..load.blocks import Blocks
 from ..load.quants import Floats
 from .config import ModelConfig
 
@@ -29,6 +30,14 @@ class TensorSource(Protocol):
 
     def tensor(self, name: str) -> Floats:
         """Give a tensor as fp32, a fresh copy; may be called from several threads."""
+        ...
+
+
+class BlockSource(TensorSource, Protocol):
+    """Tensors by name, the matrices also in the number format of their file."""
+
+    def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
+        """Give a matrix as it is stored if its format is one of `kinds`, else as fp32."""
         ...
 
 

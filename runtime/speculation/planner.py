@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class Speculator:
             chunk = plan.chunks[i]
             draft = [offer.guess.token_id for offer in taken if offer.index == i]
             num_lent = scheduler.lend(chunk, len(draft), plan)
-            plan.chunks[i] = replace(chunk, draft=tuple(draft[:num_lent]))
+            plan.chunks[i] = chunk._replace(draft=tuple(draft[:num_lent]))
             jobs[chunk.sequence.request_id].num_drafted_tokens += num_lent
 
     def _offers(self, index: int, plan: Plan, jobs: Mapping[str, Job]) -> list[_Offer]:

@@ -54,6 +54,7 @@ self_consistency = _by_ending(
     ("are left?\nA:", " 32 + 42 = 74, and 74 - 35 = 39. The answer is"),
     ("74 - 35 = 39. The answer is ", "39"),
 )
+classify = _by_ending(("stolen my card!", "card stolen\n"))
 sql = _by_ending(("live in London?", "SELECT COUNT(*) FROM users WHERE city = 'London'\n"))
 tool_call = _by_ending(("add 8 eggs.", ' add({"item": "eggs", "count": 8})'))
 chess_move = _by_ending(

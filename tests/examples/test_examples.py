@@ -73,6 +73,7 @@ CASES = (
         is_static=False,
     ),
     Case("json_extract", "extract", {"text": TICKET}),
+    Case("classify", "classify", {"query": "Somebody has stolen my card!"}),
     Case("sql", "ask", {"question": "How many users live in London?"}),
     Case(
         "tool_call",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from plait.interpreter.backend import Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.executor import Executor
@@ -50,6 +49,7 @@ class Bench:
         template: str | None = CHATML,
         is_streaming: bool = False,
         is_pausing: bool = False,
+        keeps_tokens: bool = False,
     ) -> None:
         self.engine = ByHandEngine(scripted_model(lambda text: "", num_blocks=4, template=template))
         self.posted: list[Callable[[], None]] = []
@@ -57,7 +57,7 @@ class Bench:
         self.delayed: list[Callable[[], None]] = []
         later = (lambda _, call: self.delayed.append(call)) if is_pausing else None
         self.executor = Executor(self.engine, self.posted.append, later)
-        config = SessionConfig("run", seed=7, is_streaming=is_streaming)
+        config = SessionConfig("run", seed=7, is_streaming=is_streaming, keeps_tokens=keeps_tokens)
         self.session = self.executor.open(config, self.listen)
 
     def listen(self, events: Sequence[NodeEvent]) -> None:
@@ -79,7 +79,7 @@ class Bench:
         output = Output(
             f"run:{node}", text=text, finish_reason="stop", token_ids=tuple(text.encode())
         )
-        self.engine.sinks[f"run:{node}"](replace(output, **changes))  # type: ignore[arg-type]
+        self.engine.sinks[f"run:{node}"](output._replace(**changes))  # type: ignore[arg-type]
 
     def fail(self, node: int) -> None:
         self.answer(

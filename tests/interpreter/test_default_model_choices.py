@@ -59,6 +59,19 @@ def bench() -> Iterator[Bench]:
     bench.backend.close()
 
 
+def test_the_same_choices_again_cost_no_pass_and_give_the_same_bits(bench: Bench) -> None:
+    labels = [
+        f" {a} {b}" for a in ("card", "cash", "loan") for b in ("lost", "late", "fee", "limit")
+    ]
+    program = chooser("I cannot find it any more. Intent:", *labels)
+    first = bench.run(program).meta("x")
+    num_steps = bench.backend.stats().num_steps
+    again = bench.run(program).meta("x")
+    assert bench.backend.stats().num_steps == num_steps
+    assert again.scores == first.scores
+    assert again.usage.cached_tokens == again.usage.prompt_tokens == first.usage.prompt_tokens
+
+
 def chooser(prompt: str, *choices: str) -> Function:
     @function
     def choose(s: State) -> None:

@@ -48,7 +48,7 @@ class FakeSession:
     cancelled: list[int] = field(default_factory=list)
     is_closed: bool = False
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         self.segments.append(tuple(nodes))
         threading.Thread(target=self._answer, args=(tuple(nodes),)).start()
 

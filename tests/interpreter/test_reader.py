@@ -59,7 +59,7 @@ def slow_gen() -> Expr:
 class LinkedSession(FakeSession):
     """A session whose answers come on the one thread that all sessions of a backend share."""
 
-    def submit(self, nodes: Sequence[Node]) -> None:
+    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
         assert isinstance(self.backend, LinkedBackend)
         self.segments.append(tuple(nodes))
         self.backend.link.submit(self._answer, tuple(nodes))

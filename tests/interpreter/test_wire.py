@@ -15,6 +15,7 @@ from plait.interpreter.backend import (
     Delta,
     Done,
     Failed,
+    GenTokens,
     NodeEvent,
     NodeMeta,
     NodeUsage,
@@ -28,6 +29,7 @@ from plait.lang.ops import (
     RoleBegin,
     RoleEnd,
     Sampling,
+    Score,
     Select,
     Source,
     Text,
@@ -44,18 +46,25 @@ NODES = (
     Node(4, Gen(None, constraint=Constraint(regex="[0-9]+")), 3, branch="0.1/2.3"),
     Node(5, Select("b", ("yes", "no"), "greedy_token_selection"), 3, branch="0.0"),
     Node(6, Value(Source(3)), 5, (3,), "0.0"),
+    Node(7, Select("c", ("a",), top=2, abstain_below=0.5), 6, branch="0.0"),
+    Node(8, Select("d", ("a",), temperature=0.5, seed=3), 7, branch="0.0"),
+    Node(9, Score("a"), 8, branch="0.0"),
+    Node(10, Score(source=3), 2, (3,), "0.0"),
 )
 META = NodeMeta("stop", "\n", NodeUsage(1, 2, 3, 2, 0.5, 0.25, 0.125), {"yes": 0.75}, {"yes": -1.5})
+KNOWN = (Done(3, "日本", META, tokens=GenTokens((1, 2**31 - 1), "\n", True)), Done(5, "yes", META))
 EVENTS: list[NodeEvent] = [
     Started(3),
     Delta(3, "日本"),
-    Done(3, "日本\n", META),
+    Done(3, "日本\n", META, value="日本"),
+    Done(9, "", NodeMeta("stop", logprobs=(-0.5, -math.inf))),
+    KNOWN[0],
     Failed(4, "bad_grammar", "no", 3),
 ]
 
 
 def test_nodes_survive_the_wire() -> None:
-    assert wire.decode_nodes(wire.encode_nodes(NODES)) == NODES
+    assert wire.decode_nodes(wire.encode_nodes(NODES, KNOWN)) == (NODES, KNOWN)
 
 
 def test_events_survive_the_wire() -> None:

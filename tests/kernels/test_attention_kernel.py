@@ -47,7 +47,7 @@ class Case:
         self.seq_lens = torch.tensor([context for _, context in spans], dtype=torch.int32)
         self.q = torch.randn(sum(news), KV_HEADS * group, HEAD_DIM, generator=rng)
 
-    def fast(self, dtype: torch.dtype = torch.float32) -> Tensor:
+    def fast(self, dtype: torch.dtype = torch.float32, window: int | None = None) -> Tensor:
         plan = plan_attention(
             self.cu_seqlens,
             self.seq_lens,
@@ -55,12 +55,22 @@ class Case:
             block_size=self.k.shape[1],
             dtype=dtype,
             device=torch.device("cpu"),
+            window=window,
         )
         caches = self.k.to(dtype), self.v.to(dtype)
         return paged_attention(self.q.to(dtype), *caches, plan, 0.3)
 
-    def slow(self) -> Tensor:
-        return reference(self.q, self.k, self.v, self.cu_seqlens, self.seq_lens, self.tables, 0.3)
+    def slow(self, window: int | None = None) -> Tensor:
+        batch = self.cu_seqlens, self.seq_lens, self.tables
+        return reference(self.q, self.k, self.v, *batch, 0.3, window)
+
+    def poison(self, window: int) -> None:
+        """Put NaN where no new token may look."""
+        news = self.cu_seqlens.diff().tolist()
+        for row, (new, context) in enumerate(zip(news, self.seq_lens.tolist(), strict=True)):
+            for place in range(context - new + 1 - window):
+                block, at = self.tables[row, place // self.k.shape[1]], place % self.k.shape[1]
+                self.k[block, at] = self.v[block, at] = torch.nan
 
 
 MIXES = {
@@ -82,6 +92,14 @@ MIXES = {
 def test_a_batch_equals_its_definition(mix: str, block_size: int) -> None:
     case = Case(MIXES[mix], block_size)
     assert relative_rms(case.fast(), case.slow()) < 1e-6  # fp32 sums of up to 500 terms
+
+
+@pytest.mark.parametrize("window", [1, 16, 50, 500])
+@pytest.mark.parametrize("mix", MIXES)
+def test_a_window_hides_what_lies_before_it(mix: str, window: int) -> None:
+    case = Case(MIXES[mix], 16)
+    case.poison(window)
+    assert relative_rms(case.fast(window=window), case.slow(window)) < 1e-6
 
 
 @pytest.mark.parametrize("group", [1, 2, 7])

@@ -130,4 +130,8 @@ def test_a_window_shares_nothing() -> None:
     ],
 )
 def test_splits_fill_a_gpu_but_are_never_short(num_seqs: int, longest: int, wanted: int) -> None:
-    assert choose_splits(num_seqs, 8, longest) == wanted
+    assert choose_splits(num_seqs, PlanShape(8, 8, 16, 16, 16), longest) == wanted
+
+
+def test_a_window_is_split_as_a_context_of_its_length() -> None:
+    assert choose_splits(1, shape(window=600), 10**6) == choose_splits(1, shape(), 600) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -169,13 +170,28 @@ def test_scores_are_as_defined(library: Library, width: int, kind: str) -> None:
     logits = some_logits(9, width, rng, kind)
     logits[4, width // 2] = math.nan
     logits[6] = -np.inf
-    ids = rng.integers(0, width, 9).tolist()
+    ids = [rng.integers(0, width, count).tolist() for count in (1, 0, 3, 1, 2, 1, 2, 40, 1)]
     found = native.logprobs(library, logits, ids)
     wanted = reference.logprobs(logits, ids)
-    assert found == pytest.approx(wanted, abs=1e-6, rel=1e-12, nan_ok=True)  # fp32's e^x
-    assert math.isnan(found[4])
+    for row, expected in zip(found, wanted, strict=True):
+        assert row == pytest.approx(expected, abs=1e-6, rel=1e-12, nan_ok=True)  # fp32's e^x
+    assert all(map(math.isnan, found[4]))
+
+
+@pytest.mark.parametrize("width", SIZES)
+def test_a_score_is_the_same_whatever_else_is_asked_of_its_row(
+    library: Library, width: int
+) -> None:
+    rng = np.random.default_rng(width)
+    logits = some_logits(3, width, rng, "plain")
+    ids = [rng.integers(0, width, 7).tolist() for _ in range(3)]
+    for score in (partial(native.logprobs, library), reference.logprobs):
+        together = score(logits, ids)
+        for i, token_id in enumerate(ids[1]):
+            assert score(logits[1:2], [[token_id]]) == [[together[1][i]]]
 
 
 def test_no_rows_give_nothing(library: Library) -> None:
     nothing = np.zeros((0, 8), np.float32)
-    assert native.draw(library, nothing, []) == native.logprobs(library, nothing, []) == []
+    assert native.draw(library, nothing, []) == []
+    assert native.logprobs(library, nothing, []) == []

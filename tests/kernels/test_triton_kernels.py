@@ -37,11 +37,35 @@ def run(module: str, *args: str, **changes: str) -> subprocess.CompletedProcess[
 @needs_triton
 @pytest.mark.slow
 def test_all_kernels_are_as_defined_under_the_interpreter() -> None:
-    done = run("benchmarks.gpu_check", "--tiny", "--device", "cpu", TRITON_INTERPRET="1")
+    words = ("--tiny", "--device", "cpu", "--limit", "2000")
+    done = run("benchmarks.gpu_check", *words, TRITON_INTERPRET="1")
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = re.search(r"(\d+) passed, 0 failed", done.stdout)
-    assert summary is not None
-    assert int(summary[1]) >= 75
+    found = re.findall(r"correctness, (\w+): (\d+) passed, 0 failed", done.stdout)
+    assert [part for part, _ in found] == ["small", "attention", "model"]
+    assert sum(int(count) for _, count in found) >= 80
+
+
+@pytest.mark.slow
+def test_a_part_of_the_check_that_hangs_ends_no_other_and_leaves_them_their_time() -> None:
+    code = """
+from subprocess import TimeoutExpired
+from benchmarks.gpu_check import LIMIT_S, PARTS, run_parts
+def run(part, left_s):
+    print(part, round(left_s))
+    if part == "small":
+        raise TimeoutExpired(part, left_s)
+    return int(part == "attention")
+assert sum(PARTS.values()) == LIMIT_S
+print(run_parts(["small", "attention", "model"], LIMIT_S / 10, run))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "small 10",
+        "FAIL  small: did not end in 10 s and was stopped",
+        "attention 27",
+        "model 33",
+        "2",
+    ]
 
 
 @needs_triton

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plait.lang.api import gen, select
-from plait.lang.errors import InvalidArgument, NotSupported
+from plait.lang.errors import InvalidArgument
 from plait.lang.expr import Expr
 from plait.lang.ops import Constraint, Gen, Sampling, Select
 
@@ -145,10 +145,10 @@ def test_regex_and_choices_together_are_refused() -> None:
         gen(regex="a", choices=["a"])
 
 
-@pytest.mark.parametrize("n", [0, 1, 3])
-def test_several_samples_are_refused_and_the_error_says_fork(n: int) -> None:
-    with pytest.raises(NotSupported, match=rf"n={n}: .*s\.fork\(n\)"):
-        gen("x", n=n)  # type: ignore[arg-type]
+def test_several_samples_belong_to_the_expression_and_not_to_the_gen() -> None:
+    assert gen("x", n=3).parts == gen("x").parts
+    assert ("a" + gen("x", n=3) + gen("y")).num_samples == 3
+    assert gen("x").num_samples is None
 
 
 def test_select_keeps_name_choices_and_method() -> None:

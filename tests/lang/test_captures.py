@@ -195,7 +195,7 @@ def test_a_damaged_graph_is_refused(op: dict[str, object], message: str) -> None
     op = op if "captures" in op else {"constraint": op}
     node = {"id": 0, "op": {"kind": "gen", **op}, "prev": None}
     with pytest.raises(GraphError, match=message):
-        loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))
+        loads(json.dumps({"plait_graph": 5, "program": "p", "nodes": [node]}))
 
 
 def test_a_use_of_what_is_not_captured_is_refused() -> None:
@@ -212,4 +212,4 @@ def test_a_graph_nested_without_end_is_refused() -> None:
         inner = {"grammar": {"format": "ebnf", "source": "a", "parts": [part]}}
     node = {"id": 0, "op": {"kind": "gen", "constraint": inner}, "prev": None}
     with pytest.raises(GraphError, match=r"nested too deeply|more than 32"):
-        loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))
+        loads(json.dumps({"plait_graph": 5, "program": "p", "nodes": [node]}))

@@ -132,7 +132,7 @@ def test_a_dataclass_may_hold_itself_and_others() -> None:
     [
         (bytes, "bytes has no JSON Schema"),
         (set[int], "has no JSON Schema"),
-        (list[datetime.date], "list[...]: date has no JSON Schema"),
+        (list[datetime.timedelta], "list[...]: timedelta has no JSON Schema"),
         (dict[int, str], "the keys of a dict in JSON are str"),
         (Annotated[int, "how many"], "only a dict of JSON Schema keywords"),
         (Literal[b"a"], "no constant of JSON"),

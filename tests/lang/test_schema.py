@@ -195,7 +195,7 @@ def test_graphs_that_differ_only_in_the_registry_are_drawn_differently() -> None
 def test_a_graph_with_a_damaged_schema_is_refused(schema: dict[str, object]) -> None:
     node = {"id": 0, "op": {"kind": "gen", "constraint": {"schema": schema}}, "prev": None}
     with pytest.raises(GraphError, match=r"schema|order"):
-        loads(json.dumps({"plait_graph": 4, "program": "p", "nodes": [node]}))
+        loads(json.dumps({"plait_graph": 5, "program": "p", "nodes": [node]}))
 
 
 def indexed(s: State) -> None:

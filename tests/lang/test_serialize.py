@@ -142,7 +142,7 @@ def test_every_graph_can_be_shown(graph: Graph) -> None:
 def test_what_is_at_its_default_is_left_out() -> None:
     graph = Graph("p", (Node(0, Text("a"), None), Node(1, Gen("x", Sampling(top_k=0)), 0)))
     assert json.loads(dumps(graph)) == {
-        "plait_graph": 4,
+        "plait_graph": 5,
         "program": "p",
         "nodes": [
             {"id": 0, "op": {"kind": "text", "text": "a"}, "prev": None},
@@ -151,7 +151,7 @@ def test_what_is_at_its_default_is_left_out() -> None:
     }
 
 
-GOOD = {"plait_graph": 4, "program": "p", "nodes": []}
+GOOD = {"plait_graph": 5, "program": "p", "nodes": []}
 
 
 def node(op: object, **rest: object) -> dict[str, object]:
@@ -169,10 +169,10 @@ TEXT = {"kind": "text", "text": "a"}
         ('{"plait_graph": NaN}', "NaN is not JSON"),
         ("[]", '"plait_graph" is missing'),
         ('{"program": "p"}', '"plait_graph" is missing'),
-        ('{"plait_graph": 1}', "version 1, and this plait reads version 4"),
-        ('{"plait_graph": 5}', "version 5, and this plait reads version 4"),
+        ('{"plait_graph": 1}', "version 1, and this plait reads version 5"),
+        ('{"plait_graph": 6}', "version 6, and this plait reads version 5"),
         ('{"plait_graph": true}', "version True"),
-        ('{"plait_graph": 4}', "graph: missing field program, nodes"),
+        ('{"plait_graph": 5}', "graph: missing field program, nodes"),
     ],
 )
 def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:

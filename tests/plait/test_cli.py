@@ -17,6 +17,7 @@ REACT = f"{ROOT / 'examples' / 'react_agent.py'}:react"
 
 COMMANDS = (
     "run",
+    "replay",
     "serve",
     "pull",
     "check",
@@ -118,7 +119,7 @@ def test_a_graph_is_printed_in_each_format(kind: str, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "greeting" in printed
     if kind == "json":
-        assert json.loads(printed)["plait_graph"] == 4
+        assert json.loads(printed)["plait_graph"] == 5
 
 
 def test_a_graph_says_where_python_needs_a_value(capsys: pytest.CaptureFixture[str]) -> None:

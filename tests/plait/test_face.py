@@ -18,9 +18,9 @@ HEAVY = ("torch", "transformers", "zmq", "numpy", "asyncio", "tokenizers", "msgs
 DOCUMENTED = {
     *("function", "gen", "select", "system", "user", "assistant", "run_graph"),
     *("check", "Problem", "plan", "Plan", "PlannedCall", "PlannedFailure"),
-    *("set_default_backend", "local", "connect", "scripted"),
+    *("set_default_backend", "local", "connect", "scripted", "journal"),
     *("State", "Forks", "Joined", "Graph", "Grammar", "Function", "Result", "Event", "Stream"),
-    *("AsyncStream", "Backend", "NodeMeta", "NodeUsage"),
+    *("AsyncStream", "Backend", "NodeMeta", "NodeUsage", "LogProb", "best_of", "beam"),
 }
 
 

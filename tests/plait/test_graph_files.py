@@ -109,4 +109,4 @@ def test_a_graph_is_drawn_from_its_file(graph: str, capsys: pytest.CaptureFixtur
 
 def test_the_schema_of_graphs_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", "--schema"]) == 0
-    assert json.loads(capsys.readouterr().out)["title"] == "A graph of plait, version 4"
+    assert json.loads(capsys.readouterr().out)["title"] == "A graph of plait, version 5"

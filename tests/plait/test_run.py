@@ -156,3 +156,28 @@ def test_a_file_that_python_cannot_import_is_named_with_the_line(
     (tmp_path / "broken.py").write_text(text)
     assert main(["graph", f"{tmp_path / 'broken.py'}:f"]) == 1
     assert capsys.readouterr().err.startswith(message)
+
+
+def test_a_journal_is_replayed_without_a_model(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [f"{target}:review", "--arg", "text=A film.", "--journal", str(tmp_path / "kept")]
+    assert main(["run", *words]) == 0
+    first = capsys.readouterr()
+    assert "0 outcomes were known, 4 are new" in first.err
+
+    def no_model(*args: object) -> Backend:
+        raise AssertionError("a replay asks no model")
+
+    monkeypatch.setattr("plait.interpreter.run.default_backend", no_model)
+    assert main(["replay", *words]) == 0
+    assert capsys.readouterr().out == first.out
+
+
+def test_a_replay_of_other_arguments_says_what_is_not_there(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"{target}:review", "--journal", str(tmp_path / "kept"), "--arg"]
+    assert main(["run", *words, "text=A film."]) == 0
+    assert main(["replay", *words, "text=A book."]) == 1
+    assert "is not in the journal" in capsys.readouterr().err

@@ -27,6 +27,7 @@ CHANGED: dict[str, object] = {
     "dtype": "bfloat16",
     "is_native": False,
     "is_exact": True,
+    "is_quantized": False,
     "device": "cuda:1",
     "num_threads": 1,
 }
@@ -43,7 +44,11 @@ WRONG: list[tuple[str, object]] = [
     *(("grammar_timeout_s", value) for value in (0, -1.0, float("nan"), float("inf"), "2")),
     *(("grammar_max_states", value) for value in (0, 1.5)),
     *(("is_grammar_cache_on_disk", value) for value in (0, "off", None)),
-    *((name, value) for name in ("is_native", "is_exact") for value in (0, "off", None)),
+    *(
+        (name, value)
+        for name in ("is_native", "is_exact", "is_quantized")
+        for value in (0, "off", None)
+    ),
     *(("dtype", value) for value in ("float16", "", None, 32)),
     *(("device", value) for value in ("tpu", "mps", "cuda:x", "", None)),
     *(("num_threads", value) for value in (0, -2, 10**6, 1.0)),

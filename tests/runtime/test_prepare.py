@@ -45,3 +45,20 @@ def test_tokens_are_laid_end_to_end() -> None:
     assert batch.slot_mapping.tolist() == [*range(10, 20), 39]
     assert batch.seq_lens.tolist() == [20, 40]
     assert batch.logit_rows.tolist() == [9, 10]
+
+
+def test_decodes_alone_are_laid_out_as_in_company() -> None:
+    decodes = [Chunk(s, n - 1, n) for n in (1, 15, 16, 17, 90) for s in [counting(n)]]
+    alone = to_batch(Plan(0, decodes), BLOCK_SIZE)
+    company = to_batch(Plan(0, [*decodes, Chunk(counting(40), 30, 40)]), BLOCK_SIZE)
+    for name in ("token_ids", "positions", "slot_mapping", "logit_rows", "seq_lens"):
+        found, wanted = getattr(alone, name), getattr(company, name)[: len(decodes)]
+        assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist()), name
+
+
+def counting(num_tokens: int) -> Sequence:
+    """Give a sequence of tokens 100, 101... in blocks from the end of the pool."""
+    made = sequence(num_tokens, None)
+    made.tokens.view[:] = np.arange(100, 100 + num_tokens)
+    made.block_table.view[:] = 99 - made.block_table.view
+    return made

@@ -240,14 +240,16 @@ def test_greedy_rows_take_the_best_that_their_own_masks_allow(
 @pytest.mark.parametrize("num_rows", [0, 1, 63, 130])
 def test_gathered_logprobs_equal_log_softmax(num_rows: int) -> None:
     logits = torch.randn(num_rows, 70, generator=torch.Generator().manual_seed(3)) * 5
-    ids = [i % 60 for i in range(num_rows)]
-    expected = torch.log_softmax(logits[:, :60].double(), 1)[range(num_rows), ids].tolist()
-    assert gather_logprobs(logits, ids, 60) == pytest.approx(expected, abs=1e-6)  # float32 exp
+    ids = [[i % 60, 3][: 1 + i % 2] for i in range(num_rows)]
+    rows = torch.log_softmax(logits[:, :60].double(), 1)
+    found = gather_logprobs(logits, ids, 60)
+    for row, wanted, one in zip(rows, ids, found, strict=True):
+        assert one == pytest.approx(row[wanted].tolist(), abs=1e-6)  # float32 exp
 
 
 def test_gathering_refuses_non_finite_rows_and_ids_past_the_vocabulary() -> None:
     with pytest.raises(RequestError, match="non-finite"):
-        gather_logprobs(torch.tensor([[0.0, math.nan]]), [0], 2)
+        gather_logprobs(torch.tensor([[0.0, math.nan]]), [[0]], 2)
     with pytest.raises(RequestError, match="not under 2"):
-        gather_logprobs(torch.zeros(1, 3), [2], 2)
-    assert gather_logprobs(torch.tensor([[0.0, -math.inf]]), [1], 2) == [-math.inf]
+        gather_logprobs(torch.zeros(1, 3), [[2]], 2)
+    assert gather_logprobs(torch.tensor([[0.0, -math.inf]]), [[1]], 2) == [[-math.inf]]

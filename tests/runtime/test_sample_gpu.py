@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from plait.kernels.sampling import reference
+from plait.kernels.sampling.gpu import SamplingRows
 from plait.runtime import sample as sampler
+from plait.runtime import sample_gpu
 from plait.runtime.errors import RequestError
 from plait.runtime.grammar.spec import Bitmask
 from plait.runtime.sample import SampleRow, sample
@@ -61,6 +63,23 @@ def test_rows_are_drawn_as_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
             assert one == other
 
 
+def test_the_kernel_gets_a_dense_column_of_each_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[SamplingRows] = []
+
+    def draw(logits: torch.Tensor, rows: SamplingRows) -> torch.Tensor:
+        given.append(rows)
+        return torch.zeros(len(logits), dtype=torch.int64)
+
+    monkeypatch.setattr(sampler, "uses_triton", lambda tensor: True)
+    monkeypatch.setattr(sample_gpu, "draw", draw)
+    params = [SamplingParams(temperature=t, top_p=p) for t, p in ((0.5, 0.25), (2.0, 0.75))]
+    sample(torch.zeros(2, WIDTH), [SampleRow(p, 1, 1) for p in params], VOCAB, {0}, ABSENT)
+    columns = [getattr(given[0], name) for name in SamplingRows.__slots__]
+    assert all(column.is_contiguous() for column in columns)
+    assert given[0].temperature.tolist() == [0.5, 2.0]
+    assert given[0].top_p.tolist() == [0.25, 0.75]
+
+
 def test_rows_that_nothing_is_wrong_with_are_drawn_beside_one_that_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -78,7 +97,7 @@ def test_rows_are_scored_as_on_the_cpu(num_rows: int) -> None:
     rng = np.random.default_rng(num_rows)
     logits = rng.normal(0, 3, (num_rows, WIDTH)).astype(np.float32)
     logits[3::10, 7] = np.nan
-    ids = rng.integers(0, WIDTH, num_rows).tolist()
+    ids = [rng.integers(0, WIDTH, 1 + i % 3).tolist() for i in range(num_rows)]
     found = gather_rows(torch.from_numpy(logits), ids)
-    wanted = reference.logprobs(logits, ids)
-    assert found == pytest.approx(wanted, abs=1e-5, nan_ok=True)  # e^x is fp32
+    for row, wanted in zip(found, reference.logprobs(logits, ids), strict=True):
+        assert row == pytest.approx(wanted, abs=1e-5, nan_ok=True)  # e^x is fp32

@@ -40,8 +40,10 @@ def detokenise(tokens: Sequence[bytes]) -> str:
     return "".join(map(detokenizer.push, range(len(tokens)))) + detokenizer.finish()
 
 
-def run(tokens: Sequence[bytes | None], stops: Sequence[str]) -> tuple[str, TextStream]:
-    stream = TextStream(list(tokens), stops)
+def run(
+    tokens: Sequence[bytes | None], stops: Sequence[str], keeps_stop: bool = False
+) -> tuple[str, TextStream]:
+    stream = TextStream(list(tokens), stops, keeps_stop)
     text = "".join(stream.push(i) for i in range(len(tokens)))
     text += stream.finish()
     assert stream.finish() == ""
@@ -150,10 +152,12 @@ def test_streams_equal_the_definition(blob: bytes, stops: list[str], cuts: list[
     tokens = tokens_of(blob, cuts)
     whole = blob.decode("utf-8", "replace")
     found = first_stop(whole, stops)
-    text, stream = run(tokens, stops)
-    assert text == (whole if found is None else whole[: found[0]])
-    assert stream.stop_reason == (None if found is None else found[1])
-    assert detokenise(tokens[: stream.num_kept]) + stream.tail == text
+    for keeps_stop in (False, True):
+        text, stream = run(tokens, stops, keeps_stop)
+        end = len(whole) if found is None else found[0] + len(found[1]) * keeps_stop
+        assert text == whole[:end]
+        assert stream.stop_reason == (None if found is None else found[1])
+        assert detokenise(tokens[: stream.num_kept]) + stream.tail == text
 
 
 @settings(derandomize=True, max_examples=300, deadline=None)

@@ -34,7 +34,8 @@ def build_schema(source: str, pool: Pool, options: SchemaOptions | None = None) 
         raise RequestError("bad_grammar", f"schema: {_why_impossible(grammar)}")
     if options is not None and options.is_strict:
         _refuse_checked(grammar, goal)
-    return grammar.value(goal)
+    is_bare = options is not None and options.is_bare
+    return grammar.bare_value(goal) if is_bare else grammar.value(goal)
 
 
 def _why_impossible(grammar: Grammar) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,6 +117,8 @@ def alone(request: Request | ScoreRequest) -> tuple[object, ...]:
 
 class Frail:
     """A runner that fails in some steps, before it has stored anything."""
+
+    largest_ids: Sequence[int] = ()
 
     def __init__(self, runner: Runner, run: Run) -> None:
         self.limits = runner.limits

@@ -42,6 +42,8 @@ class Watched(torch.Tensor):
 class WatchedRunner:
     """A runner whose logits are watched."""
 
+    largest_ids: Sequence[int] = ()
+
     def __init__(self, runner: Runner, log: list[str]) -> None:
         self.limits = runner.limits
         self._runner = runner

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from plait.runtime.cache.blocks import BlockPool
@@ -180,7 +178,7 @@ def test_guesses_get_what_is_left_and_give_it_back() -> None:
     (chunk,) = plan.chunks
     assert bench.scheduler.lend(chunk, 99, plan) == 17, "the pool has 24 slots, and 7 are used"
     assert (bench.pool.num_free, plan.budget) == (0, 2)
-    plan.chunks = [replace(chunk, draft=tuple(range(17)))]
+    plan.chunks = [chunk._replace(draft=tuple(range(17)))]
     bench.scheduler.commit(plan)
     assert sequence.num_computed_tokens == 7
     sequence.tokens.extend([*range(4)])

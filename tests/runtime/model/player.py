@@ -12,7 +12,7 @@ from gguf.quants import quantize
 from torch import Tensor
 
 from plait.runtime.load.blocks import Blocks, blocks_of
-from plait.runtime.load.quants import Floats
+from plait.runtime.load.quants import Floats, dequantize
 from plait.runtime.model.config import ModelConfig
 from plait.runtime.model.interface import Logits, Runner
 from plait.runtime.model.tensors import expected_shapes
@@ -40,12 +40,23 @@ class RandomWeights:
 
 
 class QuantizedWeights(RandomWeights):
-    """The same, the matrices in blocks of 4 bits, as in a GGUF file."""
+    """The same, the matrices in blocks of a few bits, as in a GGUF file."""
+
+    def __init__(self, config: ModelConfig, form: str = "Q4_1") -> None:
+        super().__init__(config)
+        self._number = GGMLQuantizationType[form]
+
+    def tensor(self, name: str) -> Floats:
+        values = self._tensors[name]
+        if values.ndim == 1:
+            return values
+        return dequantize(quantize(values, self._number), int(self._number), values.shape)
 
     def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
+        if int(self._number) not in kinds:
+            return blocks_of(self.tensor(name))
         values = self._tensors[name]
-        raw = quantize(values, GGMLQuantizationType.Q4_1)
-        return Blocks(int(GGMLQuantizationType.Q4_1), raw, values.shape)
+        return Blocks(int(self._number), quantize(values, self._number), values.shape)
 
 
 @dataclass(eq=False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pytest
 import torch
 
-from plait.kernels.linear import linear
+from plait.kernels.linear import Linear, linear
 from plait.runtime.errors import ModelLoadError
+from plait.runtime.load.blocks import Blocks, blocks_of
 from plait.runtime.load.quants import Floats
 from plait.runtime.model.checkpoint import Checkpoint
 from plait.runtime.model.config import ModelConfig, read_config
@@ -39,6 +40,9 @@ class Tensors:
 
     def tensor(self, name: str) -> Floats:
         return self.values[name]
+
+    def blocks(self, name: str, kinds: Collection[int]) -> Blocks:
+        return blocks_of(self.values[name])
 
 
 def refusal(spoil: Callable[[dict[str, Floats]], object], **changes: object) -> str:
@@ -104,17 +108,20 @@ def test_a_tied_model_uses_its_embedding_even_beside_a_written_head() -> None:
     tensors.values["lm_head.weight"] = np.zeros((11, 8), np.float32)
     model = read_llama(config, tensors, torch.float32, CPU)
     step = linear(torch.eye(8), model.head)
+    assert isinstance(model.embedding, torch.Tensor)
     torch.testing.assert_close(step.T, model.embedding)
 
 
 def test_stacked_rows_keep_their_order() -> None:
     tensors = Tensors(shape())
-    names = [f"{LAYER}self_attn.{name}_proj.weight" for name in "qkv"]
-    stacked = Checkpoint(shape(), tensors, torch.float32, CPU).stack(names)
-    assert np.array_equal(stacked, np.concatenate([tensors.values[name] for name in names]))
+    names = [f"{LAYER}self_attn.{name}_proj" for name in "qkv"]
+    layer = Checkpoint(shape(), tensors, torch.float32, CPU).linear(names)
+    rows = np.concatenate([tensors.values[f"{name}.weight"] for name in names])
+    torch.testing.assert_close(linear(torch.eye(8), layer).T, torch.from_numpy(rows))
 
 
 def test_weights_become_the_dtype_asked_for() -> None:
     model = read_llama(shape(), Tensors(shape()), torch.bfloat16, CPU)
+    assert isinstance(model.layers[0].qkv, Linear)
     assert model.layers[0].qkv.weight.dtype == torch.bfloat16
     assert model.norm.dtype == torch.bfloat16

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from plait.kernels.attention import PlanShape
-from plait.kernels.attention.gpu_plan import TILE_WIDTH, plan_arrays
+from plait.kernels.attention.gpu_plan import MIN_SHARED_SEQS, TILE_WIDTH, plan_arrays
 from plait.runtime.model.cuda_batch import (
     BUCKETS,
     Bucket,
@@ -74,6 +76,11 @@ def test_padding_has_the_same_shapes_whatever_is_in_it() -> None:
             name: array.shape for name, array in empty.items()
         }
         assert list(padded) == list(empty)  # the order is that of the addresses
+
+
+def test_no_room_is_kept_for_prefixes_that_nobody_shares() -> None:
+    assert prefix_capacity(MIN_SHARED_SEQS - 1, SHAPE) == 0
+    assert prefix_capacity(64, replace(SHAPE, window=100)) == 0
 
 
 @pytest.mark.parametrize("num_seqs", BUCKETS)

@@ -103,6 +103,15 @@ def test_the_last_block_of_the_pool_is_no_sequences_own() -> None:
         runner(EngineConfig(kv_cache_tokens=16))
 
 
+def test_a_prefill_runs_before_any_request_and_touches_no_sequences_block(passes: Passes) -> None:
+    made = runner(EngineConfig(kv_cache_tokens=160, block_size=1, max_running=8))
+    step = passes.steps[-1]
+    assert len(step.plan.tiles) > 0
+    assert set(step.slot_mapping.tolist()) == {made.limits.num_blocks}
+    assert set(step.plan.block_tables.flatten().tolist()) == {made.limits.num_blocks}
+    assert step.copy_to.tolist() == [made.limits.num_blocks]
+
+
 def test_decodes_run_padded_and_give_the_rows_that_were_asked(passes: Passes) -> None:
     made = runner(CONFIG)
     logits = made.run(batch([1, 1, 1], [0, 1, 2]))

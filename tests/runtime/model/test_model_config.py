@@ -115,6 +115,16 @@ def test_the_window_is_read_where_it_is_used() -> None:
     assert read("Qwen3ForCausalLM", **layers).sliding_window == 99
 
 
+def test_the_layers_without_the_window_are_counted() -> None:
+    assert read("MistralForCausalLM").num_whole_layers == 0
+    used = {"sliding_window": 99, "use_sliding_window": True, "num_hidden_layers": 3}
+    assert read("Qwen2ForCausalLM", **used).num_whole_layers == 3  # of 28 that have none
+    assert read("Qwen2ForCausalLM", **used, max_window_layers=0).num_whole_layers == 0
+    assert read("Qwen2ForCausalLM", **used, max_window_layers=2).num_whole_layers == 2
+    layers = {"layer_types": ["full_attention", "sliding_attention", "sliding_attention"]}
+    assert read("Qwen3ForCausalLM", **used, **layers).num_whole_layers == 1
+
+
 @pytest.mark.parametrize("key", ["hidden_size", "vocab_size", "max_position_embeddings"])
 def test_a_missing_key_is_named(key: str) -> None:
     assert f"{key} is missing" in refusal(**{key: None})

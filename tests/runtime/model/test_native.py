@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from plait.kernels.native import load_library
+from plait.kernels.sampling import NOT_FINITE
 from plait.runtime.config import EngineConfig
-from plait.runtime.model.config import read_config
+from plait.runtime.model.config import ModelConfig, read_config
 from plait.runtime.model.llama import read_llama
 from plait.runtime.model.native import NativeRunner
 from plait.runtime.model.native_weights import is_native, read_native
@@ -33,7 +36,13 @@ CONFIG = {
 QWEN = {**CONFIG, "architectures": ["Qwen3ForCausalLM"], "attention_bias": True}
 
 
-def native(block_size: int = 16, *, is_exact: bool = True, **changes: Any) -> NativeRunner:
+def native(
+    block_size: int = 16,
+    *,
+    is_exact: bool = True,
+    make_weights: Callable[[ModelConfig], RandomWeights] | None = None,
+    **changes: Any,
+) -> NativeRunner:
     library = load_library()
     if library is None:
         pytest.skip("plait was installed without a C++ compiler")
@@ -41,8 +50,8 @@ def native(block_size: int = 16, *, is_exact: bool = True, **changes: Any) -> Na
     options = EngineConfig(
         block_size=block_size, num_threads=2, is_exact=is_exact, kv_cache_tokens=2048
     )
-    weights = RandomWeights(shape) if is_exact else QuantizedWeights(shape)
-    return NativeRunner(read_native(shape, weights, library), library, options)
+    make = make_weights or (RandomWeights if is_exact else QuantizedWeights)
+    return NativeRunner(read_native(shape, make(shape), library), library, options)
 
 
 def playing(runner: NativeRunner) -> Player:
@@ -128,6 +137,40 @@ def test_a_poisoned_sequence_leaves_its_neighbours_alone() -> None:
     assert bad.isnan().all()
     alone = playing(native(is_exact=False)).chunked(healthy.tokens, 30)
     assert torch.equal(good, alone[29:])
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+@pytest.mark.parametrize("vocab_size", [320, 333])
+def test_a_pass_knows_the_largest_of_each_row(vocab_size: int, is_exact: bool) -> None:
+    runner = native(is_exact=is_exact, vocab_size=vocab_size)
+    (logits,) = playing(runner).step([(Seq(some_tokens(130)), 130)])
+    assert runner.largest_ids == logits.argmax(dim=1).tolist()
+
+
+class EvenWeights(RandomWeights):
+    """The same, but all tokens get the same logit."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self._tensors["lm_head.weight"][:] = self._tensors["lm_head.weight"][0]
+
+
+def test_the_first_of_equals_is_the_largest_and_padding_never_is() -> None:
+    runner = native(make_weights=EvenWeights, vocab_size=333)
+    (logits,) = playing(runner).step([(Seq(some_tokens(60)), 60)])
+    assert (logits < 0).any()
+    assert (logits > 0).any()
+    assert runner.largest_ids == [0] * 60
+
+
+def test_a_row_that_is_not_finite_has_no_largest() -> None:
+    runner = native()
+    player, poisoned, healthy = playing(runner), Seq(some_tokens(20)), Seq(some_tokens(20, seed=1))
+    player.step([(poisoned, 19), (healthy, 19)])
+    values = runner.cache.data.view("float32").reshape(3, 2, -1, 2 * 16 * 16)
+    values[:, :, poisoned.block_table] = np.nan
+    _, good = player.step([(poisoned, 1), (healthy, 1)])
+    assert runner.largest_ids == [NOT_FINITE, int(good.argmax())]
 
 
 def test_no_rows_give_no_logits() -> None:

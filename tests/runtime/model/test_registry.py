@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from plait.kernels.native import why_absent
 from plait.runtime.config import EngineConfig
 from plait.runtime.errors import ModelLoadError
 from plait.runtime.load.store import DEFAULT_MODEL, Store, default_home
@@ -64,6 +65,16 @@ def test_a_fault_is_named_with_its_folder(
         load_model(folder, ENGINE)
     assert named in str(caught.value)
     assert str(folder) in str(caught.value)
+
+
+def test_a_window_runs_on_torch_and_the_log_says_why(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_config(folder, architectures=["MistralForCausalLM"], sliding_window=20)
+    with caplog.at_level("WARNING"):
+        runner = load_model(folder, ENGINE).runner
+    assert type(runner).__name__ == "TorchRunner"
+    assert why_absent() or "no sliding_window, and the model's is 20" in caplog.text
 
 
 def test_a_device_that_is_not_there_is_named(folder: Path) -> None:

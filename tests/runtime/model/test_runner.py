@@ -27,7 +27,9 @@ def same_number_of_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def shape(sliding_window: int | None = None, num_layers: int = 0) -> ModelConfig:
+def shape(
+    sliding_window: int | None = None, num_layers: int = 0, num_whole_layers: int = 0
+) -> ModelConfig:
     return ModelConfig(
         family="mistral",
         num_layers=num_layers,
@@ -46,6 +48,7 @@ def shape(sliding_window: int | None = None, num_layers: int = 0) -> ModelConfig
         has_mlp_bias=False,
         has_qk_norm=False,
         sliding_window=sliding_window,
+        num_whole_layers=num_whole_layers,
     )
 
 
@@ -66,11 +69,19 @@ def test_the_context_is_the_smaller_of_the_models_and_the_configs() -> None:
     assert choose_context(shape(), EngineConfig(max_context=4000)) == 100
 
 
-def test_a_window_is_refused_where_it_would_act() -> None:
-    with pytest.raises(ModelLoadError, match=r"sliding_window=64.*max_context to 64"):
-        choose_context(shape(64), EngineConfig())
-    assert choose_context(shape(64), EngineConfig(max_context=64)) == 64
-    assert choose_context(shape(100), EngineConfig()) == 100
+def test_a_window_of_some_layers_is_refused_where_it_would_act() -> None:
+    mixed = shape(64, num_layers=3, num_whole_layers=1)
+    with pytest.raises(ModelLoadError, match=r"sliding_window=64 of some.*max_context to 64"):
+        choose_context(mixed, EngineConfig())
+    assert choose_context(mixed, EngineConfig(max_context=64)) == 64
+    assert choose_context(shape(100, 3, 1), EngineConfig()) == 100
+    assert choose_context(shape(64, num_layers=3), EngineConfig()) == 100
+
+
+def test_a_window_acts_in_a_longer_context_alone() -> None:
+    assert shape(64).window_of(65) == 64
+    assert shape(64).window_of(64) is None
+    assert shape().window_of(65) is None
 
 
 @pytest.mark.parametrize("block_size", [1, 16, 64])

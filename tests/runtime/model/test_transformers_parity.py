@@ -47,6 +47,11 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "qwen3, biases": ("Qwen3", {"head_dim": 16, "attention_bias": True}),
     "mistral": ("Mistral", {"sliding_window": None}),
     "mistral, window over the context": ("Mistral", {"sliding_window": 4096}),
+    "mistral, window": ("Mistral", {"sliding_window": 50}),
+    "qwen2, window": (
+        "Qwen2",
+        {"sliding_window": 50, "use_sliding_window": True, "max_window_layers": 0},
+    ),
 }
 SHAPE: Mapping[str, object] = {
     "vocab_size": 320,
@@ -132,7 +137,7 @@ def test_a_random_model_gives_the_same_logits(variant: str, tmp_path: Path) -> N
     assert float((found - wanted).abs().max()) < 1e-4
 
 
-@pytest.mark.parametrize("variant", ["llama", "qwen2", "qwen3", "mistral"])
+@pytest.mark.parametrize("variant", ["llama", "qwen2", "qwen3", "mistral", "mistral, window"])
 def test_a_random_model_gives_the_same_greedy_text(variant: str, tmp_path: Path) -> None:
     oracle = random_model(*VARIANTS[variant], tmp_path)
     prompt: list[int] = np.random.default_rng(1).integers(0, 320, 20).tolist()
