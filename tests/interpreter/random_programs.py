@@ -86,7 +86,7 @@ def perform(s: State, steps: Sequence[Step]) -> None:
                 s += text
             case Ask(name, num_tokens, is_select):
                 if is_select:
-                    s += select(name, ["yes", "no", "yes, so"])
+                    s += select(name, ["yes", "no", "yes, so"], temperature=num_tokens - 1)
                 else:
                     s += gen(name, max_tokens=num_tokens, heal=False)
             case Quote(name, is_read) if name in s and name in s._own:

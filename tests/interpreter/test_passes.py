@@ -15,7 +15,7 @@ from plait.interpreter.backends.scripted import ScriptedBackend
 from plait.interpreter.seeds import place_seed, row_seed
 from plait.lang.check import check
 from plait.lang.graph import Node
-from plait.lang.ops import Gen, Text
+from plait.lang.ops import Gen, Score, Text
 from plait.lang.passes import bind_inputs, drop_dead, hoist_prefix, merge_texts
 
 from .random_programs import Step, program_of, programs
@@ -185,6 +185,22 @@ def test_a_batch_reads_its_variables_by_row(backend: ScriptedBackend) -> None:
     apart = ask.run_batch(rows, backend=backend, seed=7)
     together = run_graph(batch, backend=backend)
     assert together["answer"] == [result["answer"] for result in apart]
+
+
+def test_a_score_names_its_gen_where_it_is_now() -> None:
+    nodes = (
+        Node(0, Text("a"), None),
+        Node(1, Text("b"), 0),
+        Node(2, Gen("x"), 1),
+        Node(3, Score(source=2), 1, (2,)),
+    )
+    graph = Graph("g", nodes)
+    merged = merge_texts(graph)
+    assert merged.nodes[2] == Node(2, Score(source=1), 0, (1,))
+    batch = hoist_prefix([graph, merged], seed_of_batch(1))
+    assert check(batch) == []
+    scores = [node for node in batch.nodes if isinstance(node.op, Score)]
+    assert [batch.nodes[read].branch for node in scores for read in node.reads] == ["0.0", "0.1"]
 
 
 def test_inputs_are_bound_before_a_batch() -> None:
