@@ -216,6 +216,16 @@ def test_arguments_that_are_given_are_checked_as_they_are(backend: ScriptedBacke
         check(asks, {"texts": ""})
 
 
+def test_several_samples_at_temperature_0_are_an_error() -> None:
+    @function
+    def samples(s: State) -> None:
+        s += "q" + gen("answer", n=3, temperature=0, max_tokens=4)
+
+    (problem,) = check(samples)
+    assert (problem.rule, problem.severity) == ("wrong_argument", "error")
+    assert "n=3: at temperature=0 all samples are the same" in problem.message
+
+
 def test_a_program_without_source_is_checked_by_its_graph() -> None:
     names: dict[str, object] = {"gen": gen, "function": function}
     exec("@function\ndef f(s):\n    s += gen('x', max_tokens=0)", names)
