@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NAMES = (
     "radix_match",
     "prefix_sharing",
+    "future",
     "decode_batch",
     "jump_forward",
     "speculation",

@@ -6,13 +6,18 @@ only the engine's outputs arrive on another and are posted.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .backend import Capabilities, Listener, SessionConfig
 from .branch import TextCodec
 from .calls import Calls, EngineLike, Later, Post
 from .chat import ChatTemplate
 from .session import ExecutorSession
 
-__all__ = ["EngineLike", "Executor", "ExecutorSession"]
+if TYPE_CHECKING:
+    from ..runtime.model.interface import Tokenizer
+
+__all__ = ["EngineLike", "Executor", "ExecutorSession", "chat_of"]
 
 
 class Executor:
@@ -24,8 +29,6 @@ class Executor:
 
     def __init__(self, engine: EngineLike, post: Post, later: Later | None = None) -> None:
         model, tokenizer = engine.model, engine.model.tokenizer
-        names = {token_id: text for text, token_id in tokenizer.control_tokens.items()}
-        eos_token_id = min(tokenizer.eos_token_ids, default=None)
         self.capabilities = Capabilities(
             model=model.name,
             max_context=model.runner.limits.max_context,
@@ -34,15 +37,21 @@ class Executor:
         )
         self._calls = Calls(engine, post, later)
         self._codec = TextCodec(tokenizer)
-        self._chat = ChatTemplate(
-            tokenizer.chat_template,
-            bos_token=_name(names, tokenizer.bos_token_id),
-            eos_token=_name(names, eos_token_id),
-        )
+        self._chat = chat_of(tokenizer)
 
     def open(self, config: SessionConfig, listener: Listener) -> ExecutorSession:
         """Start a run; `listener` gets its events, in order, in lists."""
         return ExecutorSession(config, listener, self._calls, self._codec, self._chat)
+
+
+def chat_of(tokenizer: Tokenizer) -> ChatTemplate:
+    """Give the chat template of a model, with the names of its tokens."""
+    names = {token_id: text for text, token_id in tokenizer.control_tokens.items()}
+    return ChatTemplate(
+        tokenizer.chat_template,
+        bos_token=_name(names, tokenizer.bos_token_id),
+        eos_token=_name(names, min(tokenizer.eos_token_ids, default=None)),
+    )
 
 
 def _name(names: dict[int, str], token_id: int | None) -> str:

@@ -26,6 +26,11 @@ class Function(Program):
         super().__init__(fn)
         self._options = Options()
 
+    @property
+    def run_options(self) -> Options:
+        """Give the run options set so far."""
+        return self._options
+
     def options(self, **options: object) -> Function:
         """Give a copy with run options set; None leaves one as it is.
 

@@ -134,7 +134,7 @@ class Result:
         """
         driver, found = self._find(name)
         sources = (found,) if isinstance(found, Source) else found
-        return [None if source is None else driver.meta(source.node) for source in sources]
+        return [driver.meta(each.node) if isinstance(each, Source) else None for each in sources]
 
     def text(self) -> str:
         """Give the whole text of the body's own branch, turns as the model sees them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ..lang.graph import Node
 from ..lang.ops import Gen, Input, RoleBegin, RoleEnd, Score, Select, Source, Text, Value
@@ -25,6 +26,7 @@ from .backend import (
 from .branch import BranchText, TextCodec
 from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
+from .foresight import Foresight
 from .lowering import gen_request
 from .outcome import gen_outcome, known_branch, select_outcome, without_stop
 from .scoring import Scoring, of_output, of_text, score_meta
@@ -61,6 +63,7 @@ class ExecutorSession:
         self._states: dict[int, NodeState] = {}
         self._ready: deque[NodeState] = deque()
         self._num_gens: dict[str, int] = {}  # by branch
+        self._foresight = Foresight(config.sampling, self._request_id)
         self._events: list[NodeEvent] = []
         self._is_closed = False
 
@@ -68,6 +71,7 @@ class ExecutorSession:
         """Add a segment; each of its nodes gets exactly one terminal event."""
         if self._is_closed:
             return
+        self._foresight.add(nodes)
         done_of = {done.node: done for done in known}
         for node in nodes:
             self._add(node, done_of.get(node.id))
@@ -175,13 +179,13 @@ class ExecutorSession:
         prompt = state.branch.tokens.all_ids()
         may_heal = self._codec.may_heal(before, int(prompt[-1]))
         request = gen_request(
-            op, self._request_id(state), prompt, self._config.sampling, state.seed, may_heal
+            op, self._request_id(state.node.id), prompt, self._config.sampling, state.seed, may_heal
         )
         self._start(state, request, is_streaming=self._config.is_streaming)
 
     def _start_select(self, state: NodeState, op: Select, before: BranchText) -> None:
         state.selection = prepare(op, before, self._codec)
-        request = state.selection.request(self._request_id(state))
+        request = state.selection.request(self._request_id(state.node.id))
         if request is None:  # the only choice is empty
             self._events.append(Started(state.node.id))
             outcome = select_outcome(state.selection, None, self._codec, state.seed)
@@ -191,7 +195,7 @@ class ExecutorSession:
 
     def _start_score(self, state: NodeState, op: Score, before: BranchText) -> None:
         state.branch, state.scoring = before, self._scoring(state.node, op, before)
-        request = state.scoring.request(self._request_id(state))
+        request = state.scoring.request(self._request_id(state.node.id))
         if request is None:
             self._events.append(Started(state.node.id))
             self._finish(state, before, "", score_meta(None))
@@ -212,10 +216,10 @@ class ExecutorSession:
         state.status = "running"
         state.call = Call(request.id, state.node.id, is_streaming, self._receive)
         self._events.append(Started(state.node.id))
-        self._calls.start(state.call, request)
+        self._calls.start(state.call, replace(request, hint=self._foresight.hint(state.node)))
 
-    def _request_id(self, state: NodeState) -> str:
-        return f"{self._config.id}:{state.node.id}"
+    def _request_id(self, node: int) -> str:
+        return f"{self._config.id}:{node}"
 
     def _receive(self, arrivals: Sequence[Arrival]) -> None:
         for arrival in arrivals:

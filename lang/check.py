@@ -1,4 +1,4 @@
-"""The rules that every graph obeys, as a table; each breach becomes a Problem."""
+"""The rules that every graph obeys, as a table; what authors get wrong is in checks/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ops import Gen, Input, Op, Role, RoleBegin, RoleEnd, Score, Select, Source
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Breach:
     """A breach of one rule at one node; `node` is None if it is the graph's forks."""
 
     rule: str
@@ -175,12 +175,12 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def check(graph: Graph, rules: Sequence[Rule] = RULES) -> list[Problem]:
+def check(graph: Graph, rules: Sequence[Rule] = RULES) -> list[Breach]:
     """Give all breaches of the rules, those at no node first, then in order of node."""
     found = [
-        Problem(rule.__name__, None, None, message)
+        Breach(rule.__name__, None, None, message)
         if node is None
-        else Problem(rule.__name__, node.id, node.where, message)
+        else Breach(rule.__name__, node.id, node.where, message)
         for rule in rules
         for node, message in rule(graph)
     ]

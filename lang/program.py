@@ -108,7 +108,14 @@ class Program:
         """
         from .trace import trace  # the tracer imports states, which most programs only see run
 
-        return trace(self, self._matched((), arguments, is_partial=True))
+        return trace(self, self.given(arguments))
+
+    def given(self, arguments: Mapping[str, object] = _NONE) -> dict[str, object]:
+        """Match arguments that need not be all: name -> value, bound ones included.
+
+        Raises: InvalidArgument for a name that the program does not take.
+        """
+        return self._matched((), arguments, is_partial=True)
 
     @property
     def required(self) -> tuple[str, ...]:

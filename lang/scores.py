@@ -73,12 +73,15 @@ def score(state: State, what: str | Ref) -> LogProb:
     return _recorded(state, Score(given), state._tip)
 
 
-def log_prob(state: State, name: str) -> LogProb | list[LogProb]:
-    """Record the score of what the variable's gen wrote, where it wrote it; a list of a list."""
+def log_prob(state: State, name: str) -> LogProb | list[LogProb | None]:
+    """Record the score of what the variable's gen wrote, where it wrote it; a list of a list.
+
+    None stands where a branch did not set the variable.
+    """
     found = state._find(name)
     if isinstance(found, Source):
         return _of_variable(state, found, name)
-    return [_of_variable(state, source, name) for source in found if source is not None]
+    return [_of_variable(state, each, name) if isinstance(each, Source) else None for each in found]
 
 
 def _of_variable(state: State, source: Source, name: str) -> LogProb:

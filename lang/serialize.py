@@ -41,8 +41,8 @@ from .ops import (
 # parts and a registry; captures, sources that name one, and heal; 5: scores, values without
 # quotes, kept stop strings, and selects that draw, abstain or give several
 VERSION = 5
-_MARK = "plait_graph"
-_KINDS: Mapping[str, type[Op]] = {
+MARK = "plait_graph"
+KINDS: Mapping[str, type[Op]] = {
     "text": Text,
     "value": Value,
     "input": Input,
@@ -52,25 +52,25 @@ _KINDS: Mapping[str, type[Op]] = {
     "select": Select,
     "score": Score,
 }
-_KIND_OF = {kind: name for name, kind in _KINDS.items()}
+_KIND_OF = {kind: name for name, kind in KINDS.items()}
 
 _RECORDS = (
     *(Graph, Fork, Node, Where, Break, Sampling, JsonSchema, SchemaDocument),
     *(GrammarText, GrammarPart, Constraint, Source),
-    *_KINDS.values(),
+    *KINDS.values(),
 )
-_FIELDS: Mapping[type, Mapping[str, Field[object]]] = {
+FIELDS: Mapping[type, Mapping[str, Field[object]]] = {
     kind: {field.name: field for field in fields(kind) if "is_local" not in field.metadata}
     for kind in _RECORDS
 }
-_HINTS: Mapping[type, Mapping[str, object]] = {kind: get_type_hints(kind) for kind in _RECORDS}
+HINTS: Mapping[type, Mapping[str, object]] = {kind: get_type_hints(kind) for kind in _RECORDS}
 
 T = TypeVar("T")
 
 
 def dumps(graph: Graph) -> str:
     """Give the graph as JSON."""
-    return json.dumps({_MARK: VERSION, **_record(graph)}, ensure_ascii=False)
+    return json.dumps({MARK: VERSION, **_record(graph)}, ensure_ascii=False)
 
 
 def loads(text: str) -> Graph:
@@ -79,9 +79,9 @@ def loads(text: str) -> Graph:
     Raises: GraphError that says where the JSON is not a graph, or which rule it breaks.
     """
     data = _parse(text)
-    if not isinstance(data, dict) or _MARK not in data:
-        raise GraphError(f'this is not a graph: "{_MARK}" is missing')
-    version = data.pop(_MARK)
+    if not isinstance(data, dict) or MARK not in data:
+        raise GraphError(f'this is not a graph: "{MARK}" is missing')
+    version = data.pop(MARK)
     if version != VERSION or isinstance(version, bool):
         raise GraphError(
             f"the graph has version {version!r}, and this plait reads version {VERSION}; "
@@ -149,7 +149,7 @@ def _record(value: object) -> dict[str, object]:
     """Give a dataclass as a dict: its kind if it is an operation, and the fields set."""
     kind = type(value)
     record: dict[str, object] = {"kind": _KIND_OF[kind]} if kind in _KIND_OF else {}
-    for name, field in _FIELDS[kind].items():
+    for name, field in FIELDS[kind].items():
         item: object = getattr(value, name)
         # The type counts as well: 0, 0.0 and False are equal.
         if type(item) is not type(field.default) or item != field.default:
@@ -160,7 +160,7 @@ def _record(value: object) -> dict[str, object]:
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in cast("tuple[object, ...]", value)]
-    return _record(value) if type(value) in _FIELDS else value
+    return _record(value) if type(value) in FIELDS else value
 
 
 # Reading
@@ -170,7 +170,7 @@ def _read(hint: object, value: object, at: str) -> object:
     """Give `value` as the declared type `hint` says; `at` is its path for messages."""
     if hint == Op:
         return _read_op(value, at)
-    if isinstance(hint, type) and hint in _FIELDS:
+    if isinstance(hint, type) and hint in FIELDS:
         return _read_record(hint, value, at)
     origin, options = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
@@ -209,22 +209,22 @@ def _read_op(value: object, at: str) -> object:
         raise _wrong(at, "an object", value)
     rest = cast("dict[str, object]", value)
     kind = rest.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise _wrong(f"{at}.kind", f"one of {', '.join(_KINDS)}", kind)
-    return _read_record(_KINDS[kind], {k: v for k, v in rest.items() if k != "kind"}, at)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise _wrong(f"{at}.kind", f"one of {', '.join(KINDS)}", kind)
+    return _read_record(KINDS[kind], {k: v for k, v in rest.items() if k != "kind"}, at)
 
 
 def _read_record(kind: type[T], value: object, at: str) -> T:
     if not isinstance(value, dict):
         raise _wrong(at, "an object", value)
-    given, declared = cast("dict[str, object]", value), _FIELDS[kind]
+    given, declared = cast("dict[str, object]", value), FIELDS[kind]
     unknown = ", ".join(given.keys() - declared)
     if unknown:
         raise GraphError(f"{at}: unknown field {unknown}; known: {', '.join(declared)}")
     missing = [n for n, f in declared.items() if n not in given and f.default is MISSING]
     if missing:
         raise GraphError(f"{at}: missing field {', '.join(missing)}")
-    hints = _HINTS[kind]
+    hints = HINTS[kind]
     read = {name: _read(hints[name], item, f"{at}.{name}") for name, item in given.items()}
     try:
         return kind(**read)

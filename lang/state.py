@@ -140,7 +140,9 @@ class State:
         """Give `meta` by branch of a variable that a join, or samples, made a list; waits."""
         found = self._find(name)
         sources = found if isinstance(found, tuple) else (found,)
-        known = (None if each is None else self._driver.meta(each.node) for each in sources)
+        known = (
+            self._driver.meta(each.node) if isinstance(each, Source) else None for each in sources
+        )
         return [cast("Meta | None", meta) for meta in known]
 
     def score(self, text: str | Ref) -> LogProb:

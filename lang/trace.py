@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from .program import Program
 
 
-def trace(program: Program, arguments: Mapping[str, object]) -> Graph:
+def trace(
+    program: Program, arguments: Mapping[str, object], tracing: Tracing | None = None
+) -> Graph:
     """Give the graph of `program`; required arguments that are not given become inputs.
+
+    `tracing` is one to record in, for who wants to know more of the trace than its graph.
 
     Raises: ProgramError if the body records without end, and what the body itself raises.
     """
-    tracing = Tracing()
+    tracing = Tracing() if tracing is None else tracing
     inputs = tuple(name for name in program.required if name not in arguments)
     open_ones = {name: StandIn(tracing, (Hole(name, Input(name), tracing),)) for name in inputs}
     try:

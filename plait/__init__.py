@@ -10,14 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
+from .interpreter.check import check
 from .interpreter.defaults import set_default_backend
 from .interpreter.events import Event
 from .interpreter.grammar import Grammar
+from .interpreter.plan import plan
+from .interpreter.planning.report import Plan, PlannedCall, PlannedFailure
 from .interpreter.program import Function, function
 from .interpreter.result import Result
 from .interpreter.run import run_graph
 from .interpreter.stream import AsyncStream, Stream
 from .lang.api import assistant, gen, select, system, user
+from .lang.checks.problem import Problem
 from .lang.errors import (
     BackendDied,
     BackendError,
@@ -82,7 +86,11 @@ __all__ = [
     "NotSupported",
     "Outcome",
     "PlaitError",
+    "Plan",
+    "PlannedCall",
+    "PlannedFailure",
     "PoolExceeded",
+    "Problem",
     "ProgramError",
     "Result",
     "Retry",
@@ -97,11 +105,13 @@ __all__ = [
     "assistant",
     "beam",
     "best_of",
+    "check",
     "connect",
     "function",
     "gen",
     "journal",
     "local",
+    "plan",
     "retry",
     "run_graph",
     "scripted",

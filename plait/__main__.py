@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .cli import doctor, grammar, graph, keys, models, pull, replay, run, serve
+from .cli import check, diff, doctor, grammar, graph, keys, models, plan, pull, replay, run, serve
 from .lang.errors import (
     BackendError,
     InvalidArgument,
@@ -43,7 +43,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for module in (run, replay, serve, pull, graph, grammar, models, keys, doctor):
+    for module in (
+        run,
+        replay,
+        serve,
+        pull,
+        check,
+        plan,
+        graph,
+        diff,
+        grammar,
+        models,
+        keys,
+        doctor,
+    ):
         name = module.__name__.rsplit(".", 1)[-1]
         summary = (module.__doc__ or "").splitlines()[0]
         sub = commands.add_parser(

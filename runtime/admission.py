@@ -46,7 +46,8 @@ class Gate:
         """Give the sequence of a request that `check` let pass."""
         tokens, start = Ints(request.prompt), len(request.prompt)
         is_healing = border is not None
-        return Sequence(request.id, self.namespace(request), tokens, start, is_healing=is_healing)
+        namespace, hint = self.namespace(request), request.hint
+        return Sequence(request.id, namespace, tokens, start, hint=hint, is_healing=is_healing)
 
     def scored(self, request: ScoreRequest, spans: Iterable[Span]) -> tuple[Sequence, ...]:
         """Give the sequences that compute some rows of a request that `check` let pass."""
@@ -58,6 +59,7 @@ class Gate:
                 Ints(request.texts[span.text].token_ids[: span.last + 1]),
                 request.texts[span.text].score_from,
                 is_scored=True,
+                hint=request.hint,
                 text_id=span.text,
                 first_row=span.first,
             )

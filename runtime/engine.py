@@ -77,7 +77,8 @@ class Engine:
             progress = work.begin()
         job = self._jobs[request.id] = Job.start(request, sequences, work, self._clock())
         self._num_queued += 1
-        self._scheduler.waiting.extend(sequences)
+        for sequence in sequences:
+            self._scheduler.waiting.append(sequence)
         self._grow(job, progress)
 
     def abort(self, request_id: str) -> None:

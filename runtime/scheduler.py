@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 
 from .cache.blocks import BlockPool
@@ -10,6 +9,8 @@ from .cache.match import Inserted, Match
 from .cache.node import Node
 from .cache.radix import RadixCache
 from .config import EngineConfig
+from .leases import Leases
+from .order import WaitingQueue
 from .plan import Chunk, Fit, Plan
 from .sequence import Int32, Sequence
 
@@ -21,15 +22,16 @@ class Scheduler:
     """Owns the queue, the running list, and every block of a sequence.
 
     There are no phases: a sequence computes what it lacks, decodes first, then chunks of more
-    tokens in order of admission, then new sequences first come first served. A sequence that
+    tokens in order of admission, then new sequences as the queue has them. A sequence that
     does not fit may be overtaken MAX_SKIPS times.
     """
 
     def __init__(self, config: EngineConfig, pool: BlockPool, cache: RadixCache) -> None:
-        self.waiting: deque[Sequence] = deque()
+        self.waiting = WaitingQueue()
         self.running: list[Sequence] = []
         self._pool = pool
         self._cache = cache
+        self._leases = Leases(cache)
         self._block_size = cache.block_size
         self._is_caching = config.is_prefix_caching
         self._budget = config.token_budget
@@ -146,6 +148,7 @@ class Scheduler:
                 other.num_skips += 1
             self.running.append(sequence)
             self._take(sequence, fit, plan)
+            self._leases.consume(sequence)
         self.waiting.extendleft(reversed(skipped))
 
     def _fit(self, sequence: Sequence, budget: int, *, is_new: bool = False) -> Fit | None:
@@ -279,6 +282,7 @@ class Scheduler:
         node = None
         if is_kept:
             node = self._insert(sequence, sequence.num_computed_tokens, is_written=True).node
+            self._leases.grant(sequence, node)
         if sequence.node is not None:
             self._cache.unlock(sequence.node)
         if node is not None:

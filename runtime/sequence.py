@@ -61,6 +61,21 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """What a client knows of a request's future. It changes no output: only what goes first,
+    and what the cache keeps.
+
+    `continues` is the request whose text this one goes on from, `num_consumers` will go on
+    from this one. `remaining_tokens` are on the longest way from here to the end of the work,
+    this output included.
+    """
+
+    continues: str | None = None
+    num_consumers: int = 0
+    remaining_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Continue `prompt`. `seed` and the output position alone decide each draw."""
 
@@ -70,6 +85,7 @@ class Request:
     grammar: GrammarSpec | None = None
     seed: int = 0
     namespace: str = ""
+    hint: Hint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,7 @@ class ScoreRequest:
     id: str
     texts: tuple[ScoredText, ...]
     namespace: str = ""
+    hint: Hint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +238,8 @@ class Sequence:
     tokens: Ints
     output_start: int  # what comes before it was given; with `is_scored`, what follows as well
     is_scored: bool = False
+    hint: Hint | None = None
+    arrival: int = 0  # its place among all that arrived
     is_healing: bool = False  # whether the last token of the prompt stays is not known yet
     text_id: int = 0  # which of its request's texts is scored
     first_row: int = 0  # tokens before the first one that this sequence scores

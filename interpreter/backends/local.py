@@ -45,6 +45,11 @@ class LocalBackend:
         self._mailbox = Mailbox("plait-executor", self._on_fault)
         self._executor = Executor(self._engine, self._mailbox.post)
 
+    @property
+    def model(self) -> Model:
+        """Give the model that it runs."""
+        return self._engine.model
+
     def capabilities(self) -> Capabilities:
         """Say what the model can do."""
         return self._executor.capabilities

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from ..lang import serialize, show
-from .target import add_target, check_arguments, load_program, parse_arguments
+from ..lang.errors import UsageError
+from ..lang.graph_schema import graph_schema
+from .target import add_arguments_option, load_graph
 
 EXAMPLE = "example: plait graph examples/essay_judge.py:judge --format mermaid"
 
@@ -20,16 +23,24 @@ FORMATS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `plait graph`."""
-    add_target(parser, "; those left out stay open in the graph")
+    parser.add_argument(
+        "target", metavar="FILE.py:function", nargs="?", help="the program, or a graph: FILE.json"
+    )
+    add_arguments_option(parser, "; those left out stay open in the graph")
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of graphs as JSON instead"
+    )
     parser.add_argument("--format", choices=sorted(FORMATS), default="text", help="default: text")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the graph on stdout and the breaks on stderr; give the exit code."""
-    program = load_program(args.target)
-    arguments = parse_arguments(program, args.arg)
-    check_arguments(program, arguments, is_partial=True)
-    graph = program.trace(**arguments)
+    if args.schema:
+        print(json.dumps(graph_schema(), indent=1))
+        return 0
+    if args.target is None:
+        raise UsageError("graph: pass FILE.py:function, such as examples/hello.py:hello")
+    graph = load_graph(args.target, args.arg)
     print(FORMATS[args.format](graph))
     for stop in graph.breaks:
         print(f"break at {stop.where}: {stop.name}: {stop.reason}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Run a program once, and print what it wrote."""
+"""Run a program, or a graph, once, and print what it wrote."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from ..interpreter.backend import Backend
 from ..interpreter.journal import Journal
 from ..interpreter.program import Function
 from ..interpreter.result import Result
+from ..interpreter.run import run_graph
 from ..lang.errors import UsageError
 from .display import StreamDisplay
-from .target import add_target, check_arguments, load_program, parse_arguments
+from .target import (
+    add_target,
+    check_arguments,
+    is_graph,
+    load_program,
+    parse_arguments,
+    read_graph,
+)
 
 EXAMPLE = "example: plait run examples/hello.py:hello --arg name=Ada --stream"
 
@@ -20,6 +28,13 @@ EXAMPLE = "example: plait run examples/hello.py:hello --arg name=Ada --stream"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `plait run`."""
     add_target(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="an input of the graph, where FILE.json is one; may be repeated",
+    )
     parser.add_argument("--model", help="a pulled model's name, a GGUF file or a model folder")
     parser.add_argument("--connect", metavar="ENDPOINT", help="use a running `plait serve`")
     parser.add_argument("--keys", metavar="FOLDER", help="the CURVE keys for that server")
@@ -34,6 +49,10 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError("--model and --connect exclude each other: the server chose its model")
     if args.keys and not args.connect:
         raise UsageError("--keys is for --connect tcp://HOST:PORT; an own runtime needs none")
+    if is_graph(args.target):
+        return _run_graph(args)
+    if args.input:
+        raise UsageError("--input is for a graph, FILE.json; a program takes --arg")
     program = load_program(args.target)
     if not isinstance(program, Function):
         raise UsageError(f"{args.target}: use plait.function to make it a program that runs")
@@ -51,6 +70,25 @@ def execute(args: argparse.Namespace) -> int:
         if args.stream:
             return _stream(chosen, arguments)
         show(chosen.run(**arguments))
+    return 0
+
+
+def _run_graph(args: argparse.Namespace) -> int:
+    """Run a graph's JSON: its program's source is not needed."""
+    if args.arg or args.stream:
+        option = "--arg" if args.arg else "--stream"
+        raise UsageError(f"{option} is for a program; a graph takes --input NAME=TEXT")
+    inputs: dict[str, str] = {}
+    for word in args.input:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--input {word!r}: write NAME=TEXT")
+        inputs[name] = text
+    graph = read_graph(args.target)
+    with ExitStack() as stack:
+        backend = _backend(args)
+        stack.callback(backend.close)
+        show(run_graph(graph, inputs=inputs, backend=backend, seed=args.seed))
     return 0
 
 

@@ -12,14 +12,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ..lang.errors import InvalidArgument, UsageError
-from ..lang.graph import Where
+from ..lang import serialize
+from ..lang.errors import GraphError, InvalidArgument, UsageError
+from ..lang.graph import Graph, Where
 from ..lang.program import Program
 
 
 def add_target(parser: argparse.ArgumentParser, note: str = "") -> None:
     """Declare the program and its arguments; `note` ends the help of `--arg`."""
     parser.add_argument("target", metavar="FILE.py:function", help="the program")
+    add_arguments_option(parser, note)
+
+
+def add_arguments_option(parser: argparse.ArgumentParser, note: str = "") -> None:
+    """Declare `--arg`; `note` ends its help."""
     parser.add_argument(
         "--arg",
         action="append",
@@ -37,10 +43,10 @@ def load_attribute(target: str) -> object:
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
         raise UsageError(f"{target!r}: write FILE.py:function, such as examples/hello.py:hello")
-    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
+    module = _load(place)
     if not hasattr(module, name):
-        known = sorted(key for key, item in vars(module).items() if isinstance(item, Program))
-        raise UsageError(f"{place} has no {name!r}; its programs: {', '.join(known) or 'none'}")
+        known = ", ".join(sorted(_programs(module))) or "none"
+        raise UsageError(f"{place} has no {name!r}; its programs: {known}")
     found: object = getattr(module, name)
     return found
 
@@ -51,6 +57,52 @@ def load_program(target: str) -> Program:
     if not isinstance(found, Program):
         raise UsageError(f"{target}: not a program; put @plait.function above its `def`")
     return found
+
+
+def load_programs(target: str) -> list[Program]:
+    """Import the program that `target` names, or all those that a file or module defines.
+
+    Raises: UsageError if there is none.
+    """
+    if ":" in target:
+        return [load_program(target)]
+    module = _load(target)
+    found = [each for each in _programs(module).values() if each.__module__ == module.__name__]
+    if not found:
+        raise UsageError(f"{target} has no program; put @plait.function above a `def`")
+    return found
+
+
+def is_graph(target: str) -> bool:
+    """Say whether a target is a graph's JSON, and no program."""
+    return target.endswith(".json")
+
+
+def load_graph(target: str, words: Sequence[str] = ()) -> Graph:
+    """Read a graph's JSON, or trace the program that `target` names with the arguments given.
+
+    Raises: UsageError; GraphError for JSON that is no graph.
+    """
+    if is_graph(target):
+        return read_graph(target)
+    program = load_program(target)
+    arguments = parse_arguments(program, words)
+    check_arguments(program, arguments, is_partial=True)
+    return program.trace(**arguments)
+
+
+def read_graph(file: str) -> Graph:
+    """Read a graph's JSON. Raises: UsageError for no such file, GraphError."""
+    try:
+        return serialize.loads(Path(file).read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error
+    except (GraphError, UnicodeDecodeError) as error:
+        raise GraphError(f"{file}: {error}") from error
+
+
+def _programs(module: ModuleType) -> dict[str, Program]:
+    return {key: item for key, item in vars(module).items() if isinstance(item, Program)}
 
 
 def parse_arguments(program: Program, words: Sequence[str]) -> dict[str, object]:
@@ -135,6 +187,10 @@ def _convert(program: Program, name: str, text: str) -> object:
             raise UsageError(f"--arg {name}={text!r}: {name} is bool; write true or false")
         return text.lower() == "true"
     return text
+
+
+def _load(place: str) -> ModuleType:
+    return _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The leaves that may be evicted, least recently used first."""
+"""The leaves that may be evicted: those without a lease first, then the least recently used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class LeafQueue:
     """A heap of unlocked leaves. Entries that went stale are dropped or renewed when met."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Node]] = []
+        self._heap: list[tuple[bool, int, int, Node]] = []
         self._order = count()
 
     def __len__(self) -> int:
@@ -22,23 +22,29 @@ class LeafQueue:
         """Add `node` if it can be evicted and is not here yet."""
         if not node.is_queued and is_evictable(node):
             node.is_queued = True
-            heapq.heappush(self._heap, (node.stamp, next(self._order), node))
+            is_leased = node.lease_count > 0
+            heapq.heappush(self._heap, (is_leased, node.stamp, next(self._order), node))
+
+    def renew(self, node: Node) -> None:
+        """Add `node` once more: it has lost its last lease, so its entry stands too late."""
+        node.is_queued = False
+        self.push(node)
 
     def pop(self) -> Node | None:
-        """Take out the least recently used leaf that can be evicted, None if there is none."""
+        """Take out the leaf that shall go first, None if none can be evicted."""
         while self._heap:
-            stamp, _, node = heapq.heappop(self._heap)
+            is_leased, stamp, _, node = heapq.heappop(self._heap)
             node.is_queued = False
             if not is_evictable(node):
                 continue
-            if node.stamp == stamp:
+            if (is_leased, stamp) == (node.lease_count > 0, node.stamp):
                 return node
             self.push(node)
         return None
 
     def prune(self) -> None:
         """Drop entries of nodes that are gone."""
-        self._heap = [entry for entry in self._heap if not entry[2].is_dead]
+        self._heap = [entry for entry in self._heap if not entry[3].is_dead]
         heapq.heapify(self._heap)
 
 

@@ -29,6 +29,7 @@ class Node:
     is_tail: bool = False
     is_written: bool = True
     lock_count: int = 0
+    lease_count: int = 0  # leases on its end: requests to come will go on from there
     stamp: int = 0
     is_queued: bool = False  # has an entry in the queue of leaves to evict
     is_dead: bool = False

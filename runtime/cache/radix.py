@@ -110,6 +110,16 @@ class RadixCache:
                 self._leaves.push(step)
             step = step.parent
 
+    def lease(self, node: Node) -> None:
+        """Let `evict` take the end of `node` after all that has no lease."""
+        node.lease_count += 1
+
+    def end_lease(self, node: Node) -> None:
+        """Take one lease back."""
+        node.lease_count -= 1
+        if node.lease_count == 0:
+            self._leaves.renew(node)
+
     def move_lock(self, old: Node, new: Node) -> None:
         """Move a lock. A tail that nobody else holds leaves the tree: its owner went past it."""
         self.lock(new)
@@ -139,7 +149,8 @@ class RadixCache:
         self._planned.clear()
 
     def evict(self, num_blocks: int) -> int:
-        """Free at least `num_blocks`, least recently used leaves first; give how many it freed.
+        """Free at least `num_blocks`, leaves without a lease first, and of these the least
+        recently used; give how many it freed.
 
         Takes from a leaf's end no more than is asked for.
         """

@@ -59,6 +59,16 @@ def test_a_program_runs_on_a_server(program: str) -> None:
         assert second in ("choice: yes", "choice: no")
 
 
+def test_a_graph_runs_on_a_server_without_its_source(program: str, tmp_path: Path) -> None:
+    graph = tmp_path / "program.json"
+    graph.write_text(plait("graph", program, "--format", "json").stdout)
+    Path(program.rpartition(":")[0]).unlink()
+    with serving("--scripted", SAY) as endpoint:
+        ran = plait("run", str(graph), "--input", "text=abc", "--connect", endpoint)
+    assert ran.stdout.startswith("abc3 letters")
+    assert "length = '3 letters'" in ran.stderr
+
+
 def test_a_program_runs_over_tcp_with_keys_and_not_without(program: str, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     said = plait("keys", str(keys)).stdout

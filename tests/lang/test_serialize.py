@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from plait.lang.checked_ops import METHODS
 from plait.lang.constraint import FORMATS, ORDERS
 from plait.lang.errors import GraphError
 from plait.lang.graph import Break, Fork, Graph, Node, Where
+from plait.lang.graph_schema import graph_schema
 from plait.lang.ops import (
     ROLES,
     Constraint,
@@ -57,6 +60,9 @@ samplings = st.builds(
     min_p=maybe(st.floats(0, 1)),
     ignore_eos=maybe(st.booleans()),
 )
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "graph.schema.json"
+SCHEMA = jsonschema.Draft202012Validator(json.loads(PAGE.read_text()))
+
 schemas = st.builds(
     JsonSchema,
     st.sampled_from(['{"type":"object"}', "true", '{"enum":["é",1,null]}']),
@@ -116,6 +122,12 @@ def test_a_graph_survives_the_round_trip(graph: Graph) -> None:
     assert repr(again) == repr(graph)
     assert again.digest() == graph.digest()
     assert nodes_from_data(json.loads(json.dumps(nodes_to_data(graph.nodes)))) == graph.nodes
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(graphs())
+def test_a_graph_matches_the_published_schema(graph: Graph) -> None:
+    SCHEMA.validate(json.loads(dumps(graph)))
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -203,6 +215,31 @@ def test_what_is_not_a_graph_is_refused(text: str, fault: str) -> None:
 def test_a_damaged_node_is_refused_with_its_place(nodes: object, fault: str) -> None:
     with pytest.raises(GraphError, match=fault):
         loads(json.dumps({**GOOD, "nodes": nodes}))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        {},
+        [3],
+        [node(TEXT, colour="red")],
+        [node({"kind": "dance"})],
+        [node({"kind": "text"})],
+        [node({"kind": "text", "text": 3})],
+        [node({"kind": "role_begin", "role": "cook"})],
+        [node({"kind": "gen", "sampling": {"max_tokens": "4"}})],
+    ],
+)
+def test_what_has_another_form_breaks_the_schema_as_well(nodes: object) -> None:
+    damaged: list[Any] = [{**GOOD, "nodes": nodes}, {**GOOD, "plait_graph": 1}]
+    assert SCHEMA.is_valid(json.loads(json.dumps(GOOD)))
+    assert not any(SCHEMA.is_valid(each) for each in damaged)
+
+
+def test_the_published_schema_is_that_of_the_declared_fields() -> None:
+    message = "write it anew: plait graph --schema > docs/graph.schema.json"
+    assert json.loads(PAGE.read_text()) == graph_schema(), message
+    jsonschema.Draft202012Validator.check_schema(graph_schema())
 
 
 @pytest.mark.parametrize(

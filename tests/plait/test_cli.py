@@ -15,7 +15,20 @@ ROOT = Path(__file__).resolve().parents[2]
 HELLO = f"{ROOT / 'examples' / 'hello.py'}:hello"
 REACT = f"{ROOT / 'examples' / 'react_agent.py'}:react"
 
-COMMANDS = ("run", "replay", "serve", "pull", "graph", "grammar", "models", "keys", "doctor")
+COMMANDS = (
+    "run",
+    "replay",
+    "serve",
+    "pull",
+    "check",
+    "plan",
+    "graph",
+    "diff",
+    "grammar",
+    "models",
+    "keys",
+    "doctor",
+)
 
 PROGRAM = """
 from plait import State, function, gen

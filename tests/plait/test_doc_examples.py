@@ -14,7 +14,13 @@ import plait
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    *("docs/grammars.md", "docs/architecture.md", "docs/language.md", "docs/running.md"),
+    *(
+        "docs/grammars.md",
+        "docs/compiler.md",
+        "docs/architecture.md",
+        "docs/language.md",
+        "docs/running.md",
+    ),
     "README.md",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

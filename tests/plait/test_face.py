@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "transformers", "zmq", "numpy", "asyncio", "tokenizers", "msgspec", "jinja2")
 DOCUMENTED = {
     *("function", "gen", "select", "system", "user", "assistant", "run_graph"),
+    *("check", "Problem", "plan", "Plan", "PlannedCall", "PlannedFailure"),
     *("set_default_backend", "local", "connect", "scripted", "journal"),
     *("State", "Forks", "Joined", "Graph", "Grammar", "Function", "Result", "Event", "Stream"),
     *("AsyncStream", "Backend", "NodeMeta", "NodeUsage", "LogProb", "best_of", "beam"),

@@ -16,6 +16,7 @@ from plait.runtime.model.interface import Logits, Runner
 from plait.runtime.model.scripted import scripted_model
 from plait.runtime.sequence import (
     Batch,
+    Hint,
     Output,
     Request,
     SamplingParams,
@@ -70,14 +71,22 @@ def request_of(index: int, prompt: str, num_output: int) -> Request | ScoreReque
     if num_output % 5 == 4 and len(prompt) > 2:
         start = max(1, len(prompt) - num_output)
         texts = (ScoredText(ids(prompt), start), ScoredText(ids(prompt[::-1]), start))
-        return ScoreRequest(name, texts)
+        return ScoreRequest(name, texts, hint=hint_of(index, num_output))
     sampling = SamplingParams(
         temperature=1.5,
         max_tokens=num_output,
         min_tokens=num_output // 2,
         stop=(("b<", "3"), (), ())[index % 3],
     )
-    return Request(name, ids(prompt), sampling, seed=index, namespace="ab"[index % 5 == 4])
+    namespace, hint = "ab"[index % 5 == 4], hint_of(index, num_output)
+    return Request(name, ids(prompt), sampling, seed=index, namespace=namespace, hint=hint)
+
+
+def hint_of(index: int, num_output: int) -> Hint | None:
+    """Foretell some futures, true or not."""
+    if index % 3 == 0:
+        return None
+    return Hint(f"r{index - 1}" if index % 3 == 1 else None, num_output % 4, num_output)
 
 
 def grammar_of(request: Request | ScoreRequest) -> Digits | None:

@@ -1,0 +1,1 @@
+"""What authors get wrong, found before a model is asked: one function a rule, one table."""
