@@ -37,8 +37,6 @@ class Port:
 
     def send(self, identity: bytes, frame: bytes) -> Sent:
         """Hand one frame to libzmq: "full" if this peer's pipe is, "gone" if the peer is."""
-        # The descriptor reports edges, and sending may swallow one: so look afterwards.
-        self._schedule()
         try:
             self._socket.send_multipart((identity, frame), zmq.NOBLOCK)
         except zmq.Again:
@@ -47,6 +45,10 @@ class Port:
             if error.errno == zmq.EHOSTUNREACH:
                 return "gone"
             raise
+        finally:
+            # The descriptor reports edges, and sending may swallow one: so look afterwards.
+            if self._has_input():
+                self._schedule()
         return "sent"
 
     def drain(self) -> None:
@@ -61,6 +63,11 @@ class Port:
                 return
             self._on_frames(identity, frames)
         self._schedule()
+
+    def _has_input(self) -> bool:
+        events = self._socket.getsockopt(zmq.EVENTS)
+        assert isinstance(events, int)
+        return bool(events & zmq.POLLIN)
 
     def _schedule(self) -> None:
         if not self._is_scheduled and self._loop is not None:
