@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..forks import Forks
-from ..graph import Graph, Where
+from ..graph import ForkKind, Graph, Where
 from ..ops import Source
 from ..program import Program
 from ..state import State
@@ -44,9 +44,18 @@ class _Places(Recording):
         super().__init__()
         self.fork_places: dict[str, Where | None] = {}
 
-    def fork(self, path: str, width: int, where: Where | None = None) -> None:
+    def fork(
+        self,
+        path: str,
+        width: int,
+        where: Where | None = None,
+        *,
+        kind: ForkKind = "fork",
+        place: int = 0,
+        is_concurrent: bool = False,
+    ) -> None:
         """Record a fork and its place."""
-        super().fork(path, width, where)
+        super().fork(path, width, where, kind=kind, place=place, is_concurrent=is_concurrent)
         self.fork_places[path] = where
 
 
