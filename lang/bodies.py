@@ -82,7 +82,7 @@ class BranchBodies:
         value = None
         if body is not None:
             value = complete(branch, lambda: body(branch, *self._arguments[index]))
-        branch._driver.wait(branch._all_nodes())
+        branch._driver.wait(branch._nodes_below(has_bodies=False))
         return value
 
     def nodes(self, index: int) -> list[int]:

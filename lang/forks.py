@@ -159,12 +159,11 @@ class Forks(Sequence["State"]):
         if self._group is None and then != "raise":
             self._start()
         if self._group is None:
-            self._parent._driver.wait(sorted(n for b in self._branches for n in b._all_nodes()))
+            below = (b._nodes_below(has_bodies=False) for b in self._branches)
+            self._parent._driver.wait(sorted(node for nodes in below for node in nodes))
         else:
             self._settle(then)
         fills = self._fills(then)
-        for i, fill in fills.items():
-            self._parent._tape.replace(self._bodies.path(i), fill)
         sources = gather([dict(branch._own) for branch in self._branches], fills)
         self._parent._keep_joined(sources)
         return Joined(self._parent._driver, sources, fills if len(fills) == len(self) else None)
@@ -256,11 +255,12 @@ class Forks(Sequence["State"]):
         assert self._group is not None
         self._is_seen = True
         self._group.wait(len(self), stops_at_failure=then == "raise" and not self._dropped)
-        if then != "raise":
-            return
         failures = [o for o in self._finished() if not o.ok and o.index not in self._dropped]
-        if failures:
+        if then == "raise" and failures:
             self._group.end()
+        for i, fill in self._fills(then).items():  # as the run's result will have it
+            self._parent._tape.replace(self._bodies.path(i), fill)
+        if then == "raise" and failures:
             assert failures[0].error is not None
             raise failures[0].error
 
@@ -283,8 +283,6 @@ class Forks(Sequence["State"]):
                 self._group.wait(len(self))
             else:
                 self._settle(self._policy.then)
-                for i, fill in self._fills(self._policy.then).items():
-                    self._parent._tape.replace(self._bodies.path(i), fill)
 
     def _end(self) -> None:
         """End the bodies, because their parent's has failed."""

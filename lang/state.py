@@ -63,6 +63,7 @@ class State:
         self._children: list[State] = []
         self._num_forks = 0
         self._forks: list[Forks] = []  # of this body, those of branches without one included
+        self._has_body = False
         self._forked_by: tuple[Forks, int] | None = None
         self._lock = threading.RLock()
 
@@ -307,6 +308,7 @@ class State:
         for i, branch in enumerate(branches):
             branch._forked_by = forks, i
             if body is not None:
+                branch._has_body = True
                 branch._forks = []  # what a body forks ends with that body
         self._forks.append(forks)
         return forks
@@ -334,7 +336,7 @@ class State:
         with self._lock:
             child = self._child(f"{self._fork_path(1, 'retry', True)}.0", self._inherited)
             child._tip, child._turn, child._inherited = beginning
-            child._forked_by, child._forks = self._forked_by, []
+            child._forked_by, child._forks, child._has_body = self._forked_by, [], True
             self._children.append(child)
             return child
 
@@ -439,12 +441,19 @@ class State:
 
     def _all_nodes(self) -> list[int]:
         """Give the ids of all nodes of this branch and the branches under it."""
+        return self._nodes_below(has_bodies=True)
+
+    def _nodes_below(self, *, has_bodies: bool) -> list[int]:
+        """Give the nodes of this branch and those under it; perhaps without those with bodies.
+
+        What becomes of a branch with a body is its fork's to tell.
+        """
         nodes: list[int] = []
         pending = [self]
         while pending:
             state = pending.pop()
             nodes += state._nodes
-            pending += state._children
+            pending += [c for c in state._children if has_bodies or not c._has_body]
         return nodes
 
     def _keep_joined(self, joined: Mapping[str, Gathered]) -> None:
