@@ -99,9 +99,9 @@ class Plait:
 
 
 class LlamaCpp:
-    """llama.cpp, through the functions of its C API."""
+    """llama.cpp, through the functions of its C API, with room for `pool_tokens` of KV."""
 
-    def __init__(self, path: Path, num_threads: int) -> None:
+    def __init__(self, path: Path, num_threads: int, pool_tokens: int = POOL_TOKENS) -> None:
         self._api: Any = import_module("llama_cpp")  # only where somebody runs this
         api = self._api
         self._log = api.llama_log_callback(lambda *_: None)  # the library keeps a bare pointer
@@ -110,7 +110,7 @@ class LlamaCpp:
         model_params = api.llama_model_default_params()
         self._model = api.llama_model_load_from_file(str(path).encode(), model_params)
         params = api.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch = POOL_TOKENS, 2048, 512
+        params.n_ctx, params.n_batch, params.n_ubatch = pool_tokens, 2048, 512
         params.n_threads = params.n_threads_batch = num_threads
         params.n_seq_max = 64
         params.kv_unified = True
@@ -146,6 +146,24 @@ class LlamaCpp:
         code = self._api.llama_decode(self._context, batch)
         self._api.llama_batch_free(batch)
         assert code == 0, f"llama_decode gives {code}"
+
+
+def converted(file: Path, format: str, folder: Path) -> Path:
+    """Give a GGUF file with its weights in another format, made by llama.cpp once.
+
+    They are rounded twice: good for a speed, not for an answer.
+    """
+    api: Any = import_module("llama_cpp")
+    made = folder / f"{file.stem}-{format}-{file.stat().st_size}.gguf"
+    if not made.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        params = api.llama_model_quantize_default_params()
+        params.ftype, params.allow_requantize = getattr(api, f"LLAMA_FTYPE_MOSTLY_{format}"), True
+        unfinished = made.with_suffix(".part")
+        code = api.llama_model_quantize(str(file).encode(), str(unfinished).encode(), params)
+        assert code == 0, f"llama_model_quantize gives {code}"
+        unfinished.rename(made)
+    return made
 
 
 class Transformers:
