@@ -49,6 +49,7 @@ class NodeMeta:
     """What is known of a finished node besides its value.
 
     `probabilities` and `scores` are a select's, by choice; probabilities sum to 1.
+    `is_emulated`: the backend has no such operation; it asked the model, and checked the answer.
     """
 
     finish_reason: str | None = None
@@ -56,6 +57,7 @@ class NodeMeta:
     usage: NodeUsage = NodeUsage()
     probabilities: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
+    is_emulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
