@@ -16,7 +16,7 @@ from .ops import Op, Role, RoleBegin, RoleEnd, Source, Text, Value
 from .roles import RoleBlock
 from .standin import Hole, stop
 from .tape import Tape
-from .transcript import messages_of, text_of
+from .transcript import html_of, messages_of, text_of
 from .where import caller, place
 
 # A variable is what a gen or select wrote or captured, or after a join the branches' by index.
@@ -137,6 +137,9 @@ class State:
     def messages(self) -> list[dict[str, str]]:
         """Give the turns as [{"role": ..., "content": ...}], an open one as far as it is."""
         return messages_of(self._tape, self._driver, self._tip)
+
+    def _repr_html_(self) -> str:
+        return html_of(self._tape, self._driver, self._tip, self._branch)
 
     # Branching
 
