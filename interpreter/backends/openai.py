@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 
 import openai
 
-from ...lang.errors import BackendDied, BackendUnavailable, InvalidArgument
+from ...lang.errors import BackendDied, BackendError, BackendUnavailable, InvalidArgument
 from ...lang.graph import Node
 from ..backend import Capabilities, Done, Listener, NodeEvent, SessionConfig
 from ..http.client import Client
@@ -60,6 +61,7 @@ class OpenAIBackend:
         self._capabilities = Capabilities(model, max_context, api == "chat", digest)
         self._client = client
         self._asker = Client(client, rules, max_concurrency=max_concurrency, num_tries=num_tries)
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._sessions: set[OpenAISession] = set()  # open ones
         self._is_closed = False
@@ -74,7 +76,11 @@ class OpenAIBackend:
     def open(
         self, config: SessionConfig, listener: Listener, on_lost: Callable[[Exception], None]
     ) -> OpenAISession:
-        """Start a run. Raises: BackendUnavailable after `close`."""
+        """Start a run. Raises: BackendUnavailable after `close`; BackendError after a fork."""
+        if os.getpid() != self._pid:
+            raise BackendError(
+                "this process was forked from the one that made the backend; make one of its own"
+            )
         with self._lock:
             if self._is_closed:
                 raise BackendUnavailable("this backend is closed; make a new one")

@@ -10,7 +10,7 @@ import openai
 
 from ...lang.ops import Gen, Select
 from ...lang.options import MAX_INT
-from ..backend import NodeMeta, SessionConfig
+from ..backend import NodeMeta, NodeUsage, SessionConfig
 from .faults import ServerFault, fault_of
 from .question import Question, Rules, ask, meta_of
 from .session import Say
@@ -39,22 +39,31 @@ class Client:
     ) -> tuple[str, NodeMeta]:
         """Give a node's value. Raises: RequestError, ServerFault."""
         seed = op.seed if isinstance(op, Gen) and op.seed is not None else seed
-        # Compiling a constraint takes time that the other requests have not got.
-        question = await asyncio.to_thread(ask, op, talk, config.sampling, seed, self._rules)
+        question = await self._question(op, talk, config, seed)
+        usage = NodeUsage()
         wrong = ""
         for attempt in range(self._num_tries if question.is_emulated else 1):
             if attempt and "seed" in question.fields:
                 fields = {**question.fields, "seed": (seed + attempt) & MAX_INT}
                 question = replace(question, fields=fields)
             got = await self._one(question, say if config.is_streaming else None)
+            usage = _sum(usage, got.meta.usage)
             value = question.read(got.text)
             # A schema's value that a limit has cut is told apart by whoever reads it.
             is_cut = got.meta.finish_reason == "length" and not question.is_emulated
             wrong = "" if is_cut else question.check(value)
             if not wrong:
-                return value, got.meta
+                return value, replace(got.meta, usage=usage)
         tries = f" in {self._num_tries} tries" if question.is_emulated else ""
         raise ServerFault("invalid_value", f"the server's answer does not match{tries}: {wrong}")
+
+    async def _question(
+        self, op: Gen | Select, talk: Talk, config: SessionConfig, seed: int
+    ) -> Question:
+        if isinstance(op, Select) or op.constraint is None:
+            return ask(op, talk, config.sampling, seed, self._rules)
+        # Compiling a constraint takes time that the other requests have not got.
+        return await asyncio.to_thread(ask, op, talk, config.sampling, seed, self._rules)
 
     async def _one(self, question: Question, say: Say | None) -> _Answer:
         async with self._slots:
@@ -108,6 +117,14 @@ class Client:
     def _without_key(self, message: str) -> str:
         key = self._client.api_key
         return message.replace(key, "***") if key else message
+
+
+def _sum(a: NodeUsage, b: NodeUsage) -> NodeUsage:
+    return NodeUsage(
+        a.prompt_tokens + b.prompt_tokens,
+        a.cached_tokens + b.cached_tokens,
+        a.output_tokens + b.output_tokens,
+    )
 
 
 def _content(message: Any) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 
 from ...lang.ops import Constraint, Gen, JsonSchema, Sampling, Select
 from ...runtime.errors import RequestError
@@ -113,7 +114,7 @@ def _choice(
 
     if rules.api == "completions":
         asked.setdefault(rules.max_tokens_name, max(len(each) for each in choices) + 1)
-        return Question(asked, str.strip, check, is_emulated=True)
+        return Question(asked, partial(_begun_choice, choices), check, is_emulated=True)
     schema = {
         "type": "object",
         "properties": {"choice": {"type": "string", "enum": list(choices)}},
@@ -130,6 +131,15 @@ def _named_choice(text: str) -> str:
         return text
     choice = found.get("choice") if isinstance(found, Mapping) else None
     return choice if isinstance(choice, str) else text
+
+
+def _begun_choice(choices: tuple[str, ...], text: str) -> str:
+    """Give the longest choice that the text begins with, if a word does not go on after it."""
+    text = text.strip()
+    for choice in sorted(choices, key=len, reverse=True):
+        if text.startswith(choice) and not text[len(choice) :][:1].isalnum():
+            return choice
+    return text
 
 
 def _schema(asked: dict[str, object], name: str | None, schema: JsonSchema) -> Question:

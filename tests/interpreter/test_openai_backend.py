@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,7 +198,37 @@ def test_an_emulated_constraint_asks_again_until_the_answer_matches() -> None:
         result = matches.run(backend=backend)
     assert result["x"] == "12"
     assert result.meta("x").is_emulated
+    assert result.meta("x").usage.prompt_tokens == 3 * 7
     assert len({asked["seed"] for asked in server.asked}) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [(" no, never", "no"), ("none", "none"), ("no", "no")]
+)
+def test_an_emulated_choice_of_a_plain_text_ends_at_a_word(written: str, value: str) -> None:
+    @function
+    def plain(s: State) -> None:
+        s += "So: " + select("x", ["no", "none"])
+
+    with served(lambda _: written, api="completions", emulate=True) as (backend, _):
+        assert plain.run(backend=backend)["x"] == value
+
+
+def test_what_begins_like_a_choice_and_goes_on_is_none() -> None:
+    @function
+    def plain(s: State) -> None:
+        s += "So: " + select("x", ["no", "none"])
+
+    with served(lambda _: "nothing", api="completions", emulate=True) as (backend, _):
+        assert "none of the choices" in str(error_of(plain, backend))
+
+
+def test_a_journal_asks_nothing_twice(tmp_path: Path) -> None:
+    with served(lambda asked: f"answer {len(asked['messages'])}") as (backend, server):
+        first = talk.run(backend=backend, journal=tmp_path / "kept")
+        again = talk.run(backend=backend, journal=tmp_path / "kept")
+    assert again["b"] == first["b"] == "answer 3"
+    assert len(server.asked) == 2
 
 
 def test_an_emulated_constraint_gives_up_after_its_tries() -> None:
