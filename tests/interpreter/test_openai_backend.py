@@ -29,7 +29,8 @@ def served(
 ) -> Iterator[tuple[Backend, Server]]:
     """A backend and its server."""
     with serving(say) as server:
-        backend = plait.openai("m", base_url=server.url, api_key=KEY, **{"retries": 0} | options)
+        options.setdefault("retries", 0)
+        backend = plait.openai("m", base_url=server.url, api_key=KEY, **options)
         try:
             yield backend, server
         finally:
@@ -278,6 +279,16 @@ def test_a_server_that_is_not_there_is_a_connection_error() -> None:
     error = error_of(ask, backend)
     backend.close()
     assert error.code == "connection"
+
+
+def test_the_key_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    replies = iter([Reply("fine"), Reply(status=401, error=f"bad key {KEY}")])
+    caplog.set_level("DEBUG")
+    with served(lambda _: next(replies)) as (backend, _):
+        ask.run(backend=backend)
+        error_of(ask, backend)
+    assert caplog.records
+    assert KEY not in "".join(f"{r.getMessage()} {r.exc_text}" for r in caplog.records)
 
 
 def test_the_client_tries_again_after_a_rate_limit() -> None:
