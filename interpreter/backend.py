@@ -57,7 +57,8 @@ class NodeMeta:
     """What is known of a finished node besides its value.
 
     `probabilities` and `scores` are a select's, by choice; probabilities sum to 1. `logprobs`
-    are a score's, one a token.
+    are a score's, one a token. `is_emulated`: the backend has no such operation; it asked the
+    model, and checked the answer.
     """
 
     finish_reason: str | None = None
@@ -66,6 +67,7 @@ class NodeMeta:
     probabilities: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     logprobs: tuple[float, ...] = ()
+    is_emulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

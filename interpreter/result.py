@@ -11,7 +11,7 @@ from ..lang.forks import Gathered, gather, read
 from ..lang.graph import Graph, Node, variables_of
 from ..lang.ops import Gen, Score, Select, Source
 from ..lang.tape import Tape
-from ..lang.transcript import messages_of, text_of
+from ..lang.transcript import chain, messages_of, text_of
 from .backend import Done, Failed, NodeMeta, NodeUsage
 from .driver import LiveDriver
 
@@ -152,6 +152,19 @@ class Result:
     def __repr__(self) -> str:
         state = f"error={self.error!r}" if self.error is not None else f"{list(self._names)}"
         return f"<Result of {self._program}: {state}>"
+
+    def _repr_html_(self) -> str:
+        """Show the body's own turns in a notebook, of a failed run what there is of them."""
+        from ..lang.show_html import fault_html, talk_html
+
+        outcomes = {} if self._driver is None else self._driver.outcomes
+
+        def text(node: Node) -> str:
+            found = outcomes.get(node.id)
+            return found.text if isinstance(found, Done) else ""
+
+        shown = talk_html(self._program, chain(self._tape, self._tip()), text)
+        return shown if self.error is None else shown + fault_html(self.error)
 
     def _ready(self) -> LiveDriver:
         self.check()

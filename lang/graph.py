@@ -108,6 +108,12 @@ class Graph:
         state = "" if self.is_complete else ", not complete"
         return f"<Graph of {self.program}: {size}{state}, {self.digest()[:12]}>"
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        from .show_html import graph_html
+
+        return graph_html(self)
+
     def prefix_tree(self) -> tuple[Prefix, ...]:
         """Give the tree of distinct prefixes, parents before children.
 

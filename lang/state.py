@@ -20,7 +20,7 @@ from .roles import RoleBlock
 from .scores import LogProb
 from .standin import Hole, stop
 from .tape import Tape
-from .transcript import messages_of, text_of
+from .transcript import html_of, messages_of, text_of
 from .where import caller, place
 
 if TYPE_CHECKING:
@@ -166,6 +166,9 @@ class State:
     def messages(self) -> list[dict[str, str]]:
         """Give the turns as [{"role": ..., "content": ...}], an open one as far as it is."""
         return messages_of(self._tape, self._driver, self._tip)
+
+    def _repr_html_(self) -> str:
+        return html_of(self._tape, self._driver, self._tip, self._branch)
 
     # Branching
 

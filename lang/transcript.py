@@ -44,6 +44,14 @@ def messages_of(tape: Tape, driver: Driver, tip: int | None) -> list[dict[str, s
     return messages
 
 
+def html_of(tape: Tape, driver: Driver, tip: int | None, branch: str) -> str:
+    """Give the turns up to `tip` for a notebook; waits for them."""
+    from .show_html import talk_html
+
+    title = f"State {branch}".rstrip()
+    return talk_html(title, chain(tape, tip), lambda node: _text(node, driver))
+
+
 def _text(node: Node, driver: Driver) -> str:
     # Literal text is known: reading a branch made of it alone waits for nothing.
     return node.op.text if isinstance(node.op, Text) else driver.text(node.id)

@@ -6,8 +6,8 @@ program runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
 from .interpreter.check import check
@@ -111,6 +111,7 @@ __all__ = [
     "gen",
     "journal",
     "local",
+    "openai",
     "plan",
     "retry",
     "run_graph",
@@ -152,6 +153,55 @@ def connect(endpoint: str, *, keys: str | None = None) -> Backend:
     from .interpreter.backends.remote import RemoteBackend
 
     return RemoteBackend(endpoint, keys=keys)
+
+
+def openai(
+    model: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    api: Literal["chat", "completions"] = "chat",
+    emulate: bool = False,
+    accepts: Collection[str] = (),
+    max_context: int = 0,
+    max_concurrency: int = 64,
+    num_tries: int = 3,
+    retries: int = 2,
+    timeout_s: float = 600.0,
+) -> Backend:
+    """Use an OpenAI-compatible HTTP server; needs `pip install 'plait[openai]'`.
+
+    Without `base_url` and `api_key` the client's own rules hold ($OPENAI_API_KEY). A gen of
+    a chat stands first in an assistant turn. `emulate`: what such a server cannot do (select,
+    choices, regex, grammar) is asked for, checked, and asked again up to `num_tries` times;
+    `s.meta(name).is_emulated` says so. `accepts` names sampling options that this server takes
+    beyond the API, such as "top_k". `retries` are the client's, after a rate limit or a fault
+    of the server or the connection; it waits as Retry-After says.
+
+    Raises: BackendUnavailable without the client or a key; InvalidArgument.
+    """
+    try:
+        from .interpreter.backends.openai import OpenAIBackend
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        raise BackendUnavailable(
+            "plait.openai needs the official client: pip install 'plait[openai]'"
+        ) from error
+
+    return OpenAIBackend(
+        model,
+        base_url=base_url,
+        api_key=api_key,
+        api=api,
+        emulate=emulate,
+        accepts=accepts,
+        max_context=max_context,
+        max_concurrency=max_concurrency,
+        num_tries=num_tries,
+        retries=retries,
+        timeout_s=timeout_s,
+    )
 
 
 def scripted(

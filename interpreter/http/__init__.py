@@ -1,0 +1,1 @@
+"""Programs against an HTTP server that takes text, not tokens."""
