@@ -16,7 +16,8 @@ from ..lang.tape import Tape
 from . import tasks
 from .backend import Backend, SessionConfig
 from .defaults import default_backend, is_default_ready
-from .driver import LiveDriver, Sink
+from .driver import LiveDriver
+from .exchange import Sink
 from .home import Home
 from .options import Options
 from .result import Result
