@@ -12,8 +12,9 @@ from ..lang.errors import InvalidArgument
 from ..lang.program import Program
 from ..lang.tape import Tape
 from . import tasks
+from .options import Options
 from .result import Result
-from .run import Call, Options, Run, choose_backend, journaling
+from .run import Call, Run, choose_backend, journaling
 
 
 async def run_rows(

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..lang.ops import Gen, Score, Select
-from ..runtime.errors import RequestError
+from ..lang.ops import Gen, Op, Sampling, Score, Select
+from ..runtime.errors import RequestCode, RequestError
 from ..runtime.sample import share_of
 from ..runtime.sequence import Output, Usage
 from .backend import ABSTAINED, Done, GenTokens, NodeMeta, NodeUsage
 from .branch import BranchText, TextCodec, as_ids
 from .choices import choose
 from .selection import Selection, prepare
+
+
+def failure_of(output: Output) -> tuple[RequestCode, str] | None:
+    """Give the code and the message of a request that failed or was cancelled, else None."""
+    if output.error_code is None and output.finish_reason not in ("error", "cancelled"):
+        return None
+    is_cancelled = output.finish_reason == "cancelled"
+    code = output.error_code or ("cancelled" if is_cancelled else "internal")
+    return code, output.error or f"the engine stopped it: {code}"
 
 
 def gen_outcome(
@@ -55,9 +64,14 @@ def known_branch(
             return before
 
 
-def without_stop(text: str, output: Output) -> str | None:
-    """Give a text without the stop string that ended it; None if none did."""
-    return None if output.stop_reason is None else text.removesuffix(output.stop_reason)
+def gen_value(op: Op, defaults: Sampling, text: str, output: Output) -> str | None:
+    """Give a gen's value if it is another text than what the branch has: no stop string."""
+    assert isinstance(op, Gen)
+    own = op.sampling.keep_stop
+    is_kept = defaults.keep_stop if own is None else own
+    if not is_kept or output.stop_reason is None:
+        return None
+    return text.removesuffix(output.stop_reason)
 
 
 def select_outcome(

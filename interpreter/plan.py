@@ -60,7 +60,7 @@ def plan(
 
 
 def _config(options: object) -> SessionConfig:
-    from .run import Options
+    from .options import Options
 
     assert isinstance(options, Options)
     return SessionConfig("plan", 0, options.sampling)

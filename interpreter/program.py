@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from ..lang.program import Program
 from . import tasks
 from .batch import check_rows, run_rows
+from .options import OPTION_NAMES, Options
 from .result import Result
-from .run import OPTION_NAMES, Call, Options, Run
+from .run import Call, Run
 from .stream import AsyncStream, Stream
 
 MAX_IN_FLIGHT = 256

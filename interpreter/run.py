@@ -5,85 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from ..lang.bodies import complete
-from ..lang.check import check
-from ..lang.errors import Cancelled, InvalidArgument
-from ..lang.graph import Graph
-from ..lang.ops import Input, Op, Sampling, Text
-from ..lang.options import refuse_unknown, seed_of, text
-from ..lang.options import sampling as check_sampling
+from ..lang.errors import Cancelled
 from ..lang.program import Program
 from ..lang.state import State
 from ..lang.tape import Tape
-from ..lang.where import place
 from . import tasks
 from .backend import Backend, SessionConfig
-from .defaults import checked_backend, default_backend, is_default_ready
-from .driver import LiveDriver, Sink
+from .defaults import default_backend, is_default_ready
+from .driver import LiveDriver
+from .exchange import Sink
 from .home import Home
+from .options import Options
 from .result import Result
-from .seeds import fresh_seed, row_seed
 from .waiters import Abandoned
-
-if TYPE_CHECKING:
-    from .journal import Journal
-
-SAMPLING_NAMES = tuple(field.name for field in fields(Sampling))
-OPTION_NAMES = ("backend", "seed", "journal", *SAMPLING_NAMES)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How programs run: where, from which seed, and the sampling that gens inherit.
-
-    `journal` is one that is open, or the path of one to open for each run.
-    """
-
-    backend: Backend | None = None
-    seed: int | None = None
-    sampling: Sampling = Sampling()
-    journal: Journal | str | os.PathLike[str] | None = None
-
-    def updated(self, given: Mapping[str, object]) -> Options:
-        """Give these options with some replaced; None leaves one as it is.
-
-        Raises: InvalidArgument for an unknown name or a value without meaning.
-        """
-        refuse_unknown(given, OPTION_NAMES)
-        new = {name: value for name, value in given.items() if value is not None}
-        backend = checked_backend(new.pop("backend")) if "backend" in new else self.backend
-        seed = seed_of(new.pop("seed", self.seed))
-        journal = checked_journal(new.pop("journal", self.journal))
-        checked = check_sampling(**cast("dict[str, Any]", new))
-        return Options(backend, seed, _over(checked, self.sampling), journal)
-
-    def with_seed(self) -> Options:
-        """Give these options with a seed: a fresh random one if none is set."""
-        if self.seed is not None:
-            return self
-        return replace(self, seed=fresh_seed())
-
-    def for_row(self, row: int) -> Options:
-        """Give the options of one row of a batch, which needs a seed.
-
-        A run with `result.seed` repeats any row.
-        """
-        assert self.seed is not None
-        return replace(self, seed=row_seed(self.seed, row))
-
-
-def checked_journal(value: object) -> Journal | str | os.PathLike[str] | None:
-    """Check an optional journal. Raises: InvalidArgument."""
-    if value is None:
-        return None
-    from .journal import Journal
-
-    if isinstance(value, Journal | str | os.PathLike):
-        return cast("Journal | str | os.PathLike[str] | None", value)
-    raise InvalidArgument(f"journal={value!r}: pass the path of a file, or plait.journal(path)")
 
 
 @contextmanager
@@ -107,11 +45,6 @@ def journaling(options: Options, program: str) -> Iterator[Options]:
         assert options.seed is not None
         backend = None if journal.is_replay else choose_backend(options.backend)
         yield replace(options, backend=journaled(journal, backend, program, options.seed))
-
-
-def _over(new: Sampling, old: Sampling) -> Sampling:
-    given = {name: getattr(new, name) for name in SAMPLING_NAMES}
-    return replace(old, **{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,81 +157,3 @@ def choose_backend(given: Backend | None) -> Backend:
     import asyncio
 
     return tasks.await_only(asyncio.to_thread(default_backend))
-
-
-def run_graph(
-    graph: Graph, *, inputs: Mapping[str, object] | None = None, **options: object
-) -> Result:
-    """Submit a whole graph in one segment, and wait for it.
-
-    `options` are those of `Function.options`: backend, seed and sampling. With the same
-    seed the result is that of the program's own run, breaks or not. The body is not run:
-    `Result.value` is None.
-
-    Raises: InvalidArgument for a graph whose trace had to stop, and for inputs that are
-    missing or unknown; else as `Function.run`.
-    """
-    given = Options().updated(options)
-    _check_graph(cast(object, graph))
-    tape = _taped(graph, _checked_inputs(graph, {} if inputs is None else inputs))
-    with journaling(given, graph.program) as options_now:
-        chosen = options_now.with_seed()
-        assert chosen.seed is not None
-        config = SessionConfig(os.urandom(8).hex(), chosen.seed, chosen.sampling)
-        driver = LiveDriver(tape, choose_backend(chosen.backend), config)
-        try:
-            driver.finish()
-        finally:
-            tape.close()
-            driver.close()
-    return Result(graph.program, tape, driver, seed=chosen.seed)
-
-
-def _check_graph(graph: object) -> None:
-    if not isinstance(graph, Graph):
-        name = graph.name if isinstance(graph, Program) else "f"
-        raise InvalidArgument(
-            f"{place()}run_graph({type(graph).__name__}): pass a graph, such as "
-            f"{name}.trace() or result.graph"
-        )
-    problems = check(graph)
-    if problems:
-        raise InvalidArgument(f"the graph of {graph.program} breaks a rule: {problems[0]}")
-    if graph.is_complete:
-        return
-    breaks = "; ".join(f"{stop.where}: {stop.name}: {stop.reason}" for stop in graph.breaks)
-    raise InvalidArgument(
-        f"the graph of {graph.program} is not complete, its trace needed a value at {breaks}; "
-        "call the program's run instead"
-    )
-
-
-def _checked_inputs(graph: Graph, inputs: Mapping[str, object]) -> Mapping[str, str]:
-    if not isinstance(cast(object, inputs), Mapping):
-        raise InvalidArgument(
-            f"inputs={inputs!r}: pass a dict of the values by name, inputs={{name: value}}"
-        )
-    used = [node.op.name for node in graph.nodes if isinstance(node.op, Input)]
-    known = dict.fromkeys([*graph.inputs, *used])
-    missing = [name for name in dict.fromkeys(used) if name not in inputs]
-    unknown = [name for name in inputs if name not in known]
-    if missing or unknown:
-        faults = [f"missing {', '.join(missing)}"] if missing else []
-        faults += [f"unknown {', '.join(unknown)}"] if unknown else []
-        values = ", ".join(f'"{name}": ...' for name in known)
-        remedy = f"pass inputs={{{values}}}" if known else "leave `inputs` out"
-        raise InvalidArgument(
-            f"inputs of {graph.program}: {', '.join(faults)}; "
-            f"it takes {', '.join(known) or 'none'}: {remedy}"
-        )
-    return {name: text(f"inputs[{name!r}]", str(value)) for name, value in inputs.items()}
-
-
-def _taped(graph: Graph, inputs: Mapping[str, str]) -> Tape:
-    tape = Tape()
-    for node in graph.nodes:
-        op: Op = Text(inputs[node.op.name]) if isinstance(node.op, Input) else node.op
-        tape.append(op, prev=node.prev, reads=node.reads, branch=node.branch, where=node.where)
-    for fork in graph.forks:
-        tape.fork(fork.path, fork.width, kind=fork.kind)
-    return tape

@@ -28,9 +28,9 @@ from .calls import Arrival, Call, Calls
 from .chat import ChatTemplate
 from .foresight import Foresight
 from .lowering import gen_request
-from .outcome import gen_outcome, known_branch, select_outcome, without_stop
+from .outcome import failure_of, gen_outcome, gen_value, known_branch, select_outcome
 from .scoring import Scoring, of_output, of_text, score_meta
-from .seeds import place_seed
+from .seeds import Places
 from .selection import prepare
 from .states import NodeState, sources_of
 from .turns import close_turn, open_turn
@@ -62,7 +62,7 @@ class ExecutorSession:
         self._chat = chat
         self._states: dict[int, NodeState] = {}
         self._ready: deque[NodeState] = deque()
-        self._num_gens: dict[str, int] = {}  # by branch
+        self._places = Places(config.seed)
         self._foresight = Foresight(config.sampling, self._request_id)
         self._events: list[NodeEvent] = []
         self._is_closed = False
@@ -102,15 +102,10 @@ class ExecutorSession:
             return
         state = self._states[node.id] = NodeState(node, known=known)
         if isinstance(node.op, Gen):
-            ordinal = self._num_gens.get(node.branch, 0)
-            self._num_gens[node.branch] = ordinal + 1
-            state.seed = place_seed(self._config.seed, node.branch, ordinal)
+            state.seed = self._places.next_seed(node.branch)
         elif isinstance(node.op, Select) and node.op.temperature:
             # Draws of their own, so that a select more changes no gen.
-            place = f"{node.branch}:select"
-            ordinal = self._num_gens.get(place, 0)
-            self._num_gens[place] = ordinal + 1
-            derived = place_seed(self._config.seed, place, ordinal)
+            derived = self._places.next_seed(f"{node.branch}:select")
             state.seed = derived if node.op.seed is None else node.op.seed
         for source_id in sources_of(node):
             source = self._states.get(source_id)
@@ -235,11 +230,8 @@ class ExecutorSession:
             return
         call.is_live = False
         state.call = None
-        if output.error_code is not None or output.finish_reason in ("error", "cancelled"):
-            code = output.error_code or (
-                "cancelled" if output.finish_reason == "cancelled" else "internal"
-            )
-            self._fail(state, code, output.error or f"the engine stopped it: {code}")
+        if (failure := failure_of(output)) is not None:
+            self._fail(state, *failure)
         elif state.selection is not None:
             chosen = select_outcome(state.selection, output, self._codec, state.seed)
             self._finish(state, *chosen)
@@ -248,13 +240,8 @@ class ExecutorSession:
         else:
             text = "".join(call.texts)
             written = gen_outcome(state.branch, text, output, self._codec)
-            self._finish(state, *written, value=self._kept_out(state.node, text, output))
-
-    def _kept_out(self, node: Node, text: str, output: Output) -> str | None:
-        """Give a gen's value if it is another text than what the branch has: no stop string."""
-        assert isinstance(node.op, Gen)
-        own, defaults = node.op.sampling.keep_stop, self._config.sampling.keep_stop
-        return without_stop(text, output) if (defaults if own is None else own) else None
+            value = gen_value(state.node.op, self._config.sampling, text, output)
+            self._finish(state, *written, value=value)
 
     def _finish(
         self,

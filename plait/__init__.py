@@ -14,11 +14,11 @@ from .interpreter.check import check
 from .interpreter.defaults import set_default_backend
 from .interpreter.events import Event
 from .interpreter.grammar import Grammar
+from .interpreter.graph_run import run_graph
 from .interpreter.plan import plan
 from .interpreter.planning.report import Plan, PlannedCall, PlannedFailure
 from .interpreter.program import Function, function
 from .interpreter.result import Result
-from .interpreter.run import run_graph
 from .interpreter.stream import AsyncStream, Stream
 from .lang.api import assistant, gen, select, system, user
 from .lang.checks.problem import Problem

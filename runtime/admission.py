@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .config import EngineConfig
 from .errors import RequestError
-from .generation import Room
+from .generation import Generation, Room
 from .grammar.spec import CompiledGrammar, GrammarSpec
 from .healing import Border, Speller
 from .model.interface import Model
@@ -25,6 +25,8 @@ class Gate:
         self._vocab_size = min(model.tokenizer.vocab_size, limits.logits_width)
         self._logits_width = limits.logits_width
         self._is_jumping = config.jump_forward
+        self._max_waiting = config.max_waiting
+        self._tokenizer = model.tokenizer
         self._digest = model.digest
         self._speller = Speller(model.tokenizer, limits.logits_width)
 
@@ -37,6 +39,13 @@ class Gate:
             raise RequestError("empty_prompt", f"request {request.id}: no text to score")
         for text in request.texts:
             self._check_scored(text)
+
+    def check_queue(self, num_queued: int) -> None:
+        """Raise RequestError if no more than the `num_queued` requests may wait."""
+        if num_queued >= self._max_waiting:
+            raise RequestError(
+                "queue_full", f"{num_queued} requests wait, the queue is full; try again"
+            )
 
     def namespace(self, request: Request | ScoreRequest) -> str:
         """Give the first part of the request's keys in the cache."""
@@ -77,14 +86,25 @@ class Gate:
         border = self.border(request)
         return grammar if border is None else replace(grammar, prefix=border.data)
 
-    def check_prefix(self, grammar: CompiledGrammar, border: Border | None) -> None:
-        """Raise RequestError unless a grammar was compiled from `constraint`."""
-        expected = b"" if border is None else border.data
-        if grammar.prefix != expected:
-            message = f"the grammar begins with {grammar.prefix!r}, the output with {expected!r}"
-            raise RequestError("internal", f"{message}; compile gate.constraint(request, ...)")
+    def generation(
+        self, request: Request, grammar: CompiledGrammar | None, border: Border | None
+    ) -> Generation:
+        """Give the output of a request that `check` let pass, before its first token.
 
-    def room(self, request: Request) -> Room:
+        Raises: RequestError if the grammar was not compiled from `constraint`.
+        """
+        if grammar is not None:
+            _check_prefix(grammar, border)
+        return Generation(request, self._tokenizer, grammar, self._room(request), border)
+
+    def pool_exceeded(self) -> RequestError:
+        """Give the error of a request that grew until it filled the pool."""
+        size = f"the KV pool of {self.pool_tokens} tokens"
+        return RequestError(
+            "pool_exceeded", f"the request fills {size} alone; raise kv_cache_tokens"
+        )
+
+    def _room(self, request: Request) -> Room:
         """Say how far the output of a request may go."""
         longest = self.max_context - len(request.prompt)
         wanted = request.sampling.max_tokens
@@ -94,13 +114,6 @@ class Gate:
             max_computed=self.pool_tokens - len(request.prompt),
             logits_width=self._logits_width,
             is_jumping=self._is_jumping,
-        )
-
-    def pool_exceeded(self) -> RequestError:
-        """Give the error of a request that grew until it filled the pool."""
-        size = f"the KV pool of {self.pool_tokens} tokens"
-        return RequestError(
-            "pool_exceeded", f"the request fills {size} alone; raise kv_cache_tokens"
         )
 
     def _check_scored(self, text: ScoredText) -> None:
@@ -134,3 +147,10 @@ class Gate:
                 "invalid_request",
                 f"the {what} has a token id outside of 0 to {self._vocab_size - 1}",
             )
+
+
+def _check_prefix(grammar: CompiledGrammar, border: Border | None) -> None:
+    expected = b"" if border is None else border.data
+    if grammar.prefix != expected:
+        message = f"the grammar begins with {grammar.prefix!r}, the output with {expected!r}"
+        raise RequestError("internal", f"{message}; compile gate.constraint(request, ...)")

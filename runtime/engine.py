@@ -14,7 +14,6 @@ from .drawing import Draw, Drawer, Prepared, shares
 from .errors import InvariantError, RequestError, as_request_error
 from .generation import Generation, Progress
 from .grammar.spec import CompiledGrammar
-from .healing import Border
 from .job import Job
 from .metrics import Counters, EngineStats, snapshot
 from .model.interface import Logits, Model
@@ -62,17 +61,14 @@ class Engine:
             raise RequestError("duplicate_id", f"request {request.id!r} is still running")
         self.gate.check(request)
         border = self.gate.border(request)
-        if self._num_queued >= self.config.max_waiting:
-            raise RequestError(
-                "queue_full", f"{self._num_queued} requests wait, the queue is full; try again"
-            )
+        self.gate.check_queue(self._num_queued)
         work: Generation | ScoreSheet
         if isinstance(request, ScoreRequest):
             work = self._scorer.sheet(request, self.gate.namespace(request))
             sequences = self.gate.scored(request, work.spans())
             progress = Progress(finish_reason=None if sequences else "stop")
         else:
-            work = self._generation(request, grammar, border)
+            work = self.gate.generation(request, grammar, border)
             sequences = (self.gate.sequence(request, border),)
             progress = work.begin()
         job = self._jobs[request.id] = Job.start(request, sequences, work, self._clock())
@@ -153,14 +149,6 @@ class Engine:
         self._jobs: dict[str, Job] = {}
         self._aborted: list[Job] = []
         self._num_queued = 0
-
-    def _generation(
-        self, request: Request, grammar: CompiledGrammar | None, border: Border | None
-    ) -> Generation:
-        if grammar is not None:
-            self.gate.check_prefix(grammar, border)
-        room = self.gate.room(request)
-        return Generation(request, self.model.tokenizer, grammar, room, border)
 
     def _apply_aborts(self) -> None:
         """End the requests that were cancelled since the last step: the only place that does."""
@@ -281,10 +269,7 @@ class Engine:
     def _fail(self, job: Job, error: RequestError, *, is_kept: bool = True) -> None:
         """Close a request that failed or was cancelled."""
         self._close(job, is_kept=is_kept)
-        if error.code == "cancelled":
-            self._counters.num_aborted += 1
-        else:
-            self._counters.num_failed += 1
+        self._counters.add_failure(error)
         self._outputs.append(job.failure(error, self._clock()))
 
     def _close(self, job: Job, *, is_kept: bool) -> None:
@@ -296,8 +281,4 @@ class Engine:
             self._num_queued -= 1
             if job.sequences:  # else the cache had all that was asked
                 return
-        usage = job.usage(self._clock())
-        self._counters.num_prompt_tokens += usage.prompt_tokens
-        self._counters.num_cached_tokens += usage.cached_tokens
-        self._counters.num_drafted_tokens += usage.drafted_tokens
-        self._counters.num_accepted_tokens += usage.accepted_tokens
+        self._counters.add_usage(job.usage(self._clock()))

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 
 from .cache.blocks import BlockPool
 from .cache.radix import RadixCache
+from .errors import RequestError
+from .sequence import Usage
 
 
 @dataclass(slots=True)
@@ -26,6 +28,20 @@ class Counters:
     num_failed: int = 0
     num_aborted: int = 0
     num_repairs: int = 0
+
+    def add_usage(self, usage: Usage) -> None:
+        """Count the tokens of a request that ended, or that had begun to run."""
+        self.num_prompt_tokens += usage.prompt_tokens
+        self.num_cached_tokens += usage.cached_tokens
+        self.num_drafted_tokens += usage.drafted_tokens
+        self.num_accepted_tokens += usage.accepted_tokens
+
+    def add_failure(self, error: RequestError) -> None:
+        """Count a request that failed or was cancelled."""
+        if error.code == "cancelled":
+            self.num_aborted += 1
+        else:
+            self.num_failed += 1
 
 
 @dataclass(frozen=True, slots=True)

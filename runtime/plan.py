@@ -51,3 +51,20 @@ class Plan:
     duplicates: list[tuple[Sequence, Int32]] = field(default_factory=list)
     preempted: list[Sequence] = field(default_factory=list)
     stuck: Sequence | None = None  # fills the pool alone and cannot grow
+
+    def copy(self, source: int, target: int) -> None:
+        """Let a slot get the K and V of another.
+
+        A source that is itself a copy of this step is replaced by what it is copied from.
+        """
+        self.copies[target] = self.copies.get(source, source)
+
+    def victim(self, running: list[Sequence], sequence: Sequence) -> Sequence | None:
+        """Find the newest of `running` that came after `sequence` and is not in this step."""
+        scheduled = {id(chunk.sequence) for chunk in self.chunks}
+        for other in reversed(running):
+            if other is sequence:
+                return None
+            if id(other) not in scheduled:
+                return other
+        return None

@@ -59,7 +59,7 @@ class Scheduler:
             chunk.sequence.num_computed_tokens = chunk.end
         self._unpin(plan)
         for sequence, blocks in plan.duplicates:
-            self._share(sequence, blocks)
+            self._pool.share(sequence.block_table, blocks)
         self._cache.commit()
 
     def lend(self, chunk: Chunk, num_tokens: int, plan: Plan) -> int:
@@ -109,22 +109,12 @@ class Scheduler:
             return
         fit = self._fit(sequence, plan.budget)
         while fit is None:
-            victim = self._victim(sequence, plan)
+            victim = plan.victim(self.running, sequence)
             if victim is None:
                 return  # it keeps its blocks and waits for those that do go on
             self._preempt(victim, plan)
             fit = self._fit(sequence, plan.budget)
         self._take(sequence, fit, plan)
-
-    def _victim(self, sequence: Sequence, plan: Plan) -> Sequence | None:
-        """Find the newest sequence that came after `sequence` and is not in this step."""
-        scheduled = {id(chunk.sequence) for chunk in plan.chunks}
-        for other in reversed(self.running):
-            if other is sequence:
-                return None
-            if id(other) not in scheduled:
-                return other
-        return None
 
     def _preempt(self, victim: Sequence, plan: Plan) -> None:
         """Send a running sequence back to the front of the queue; it is computed again later."""
@@ -222,33 +212,17 @@ class Scheduler:
             self._cache.lock(match.partial.node)
             plan.pins.append(match.partial.node)
         self._hold(sequence, match.node)
-        self._share(sequence, match.blocks)
-
-    def _share(self, sequence: Sequence, blocks: Int32) -> None:
-        """Let a sequence begin with `blocks` of the cache, and drop its own copies of them."""
-        own = sequence.block_table.view[: len(blocks)]
-        differs = own != blocks[: len(own)]
-        added = blocks[len(own) :]
-        shared = blocks[: len(own)][differs]
-        self._pool.incref(shared)
-        self._pool.incref(added)
-        self._pool.decref(own[differs])
-        own[differs] = shared
-        sequence.block_table.extend(added)
+        self._pool.share(sequence.block_table, match.blocks)
 
     def _copy(self, sequence: Sequence, match: Match, plan: Plan) -> None:
-        """Plan the copy of a block that the sequence shares only in part.
-
-        A source that is itself a copy of this step is replaced by what it is copied from.
-        """
+        """Plan the copy of a block that the sequence shares only in part."""
         if match.partial is None:
             return
         offsets = range(match.partial.num_tokens)
         block = int(sequence.block_table.view[len(match.blocks)])
         for offset in offsets[max(0, sequence.num_computed_tokens - match.num_tokens) :]:
             source = match.partial.block * self._block_size + offset
-            target = block * self._block_size + offset
-            plan.copies[target] = plan.copies.get(source, source)
+            plan.copy(source, block * self._block_size + offset)
 
     def _publish(self, sequence: Sequence, end: int, is_last_of_prefill: bool, plan: Plan) -> None:
         """Put what this step will compute in the cache, for followers in the same step."""

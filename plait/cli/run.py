@@ -7,10 +7,10 @@ import sys
 from contextlib import ExitStack
 
 from ..interpreter.backend import Backend
+from ..interpreter.graph_run import run_graph
 from ..interpreter.journal import Journal
 from ..interpreter.program import Function
 from ..interpreter.result import Result
-from ..interpreter.run import run_graph
 from ..lang.errors import UsageError
 from .display import StreamDisplay
 from .target import (

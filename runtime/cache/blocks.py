@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import InvariantError
-from ..sequence import Int32
+from ..sequence import Int32, Ints
 
 
 class BlockPool:
@@ -58,6 +58,18 @@ class BlockPool:
             raise InvariantError(f"double free among {blocks.tolist()}")
         self._refs[blocks] = left
         self._free.extend(blocks[left == 0].tolist())
+
+    def share(self, table: Ints, blocks: Int32) -> None:
+        """Let a table of blocks begin with `blocks`, and drop its own copies of them."""
+        own = table.view[: len(blocks)]
+        differs = own != blocks[: len(own)]
+        added = blocks[len(own) :]
+        shared = blocks[: len(own)][differs]
+        self.incref(shared)
+        self.incref(added)
+        self.decref(own[differs])
+        own[differs] = shared
+        table.extend(added)
 
     def check(self) -> None:
         """Raise InvariantError unless free and used blocks make up the pool."""
