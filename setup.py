@@ -8,6 +8,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 FOLDER = Path("kernels/native")
 FLAGS = (
@@ -17,13 +18,16 @@ FLAGS = (
 )
 # Kinds of processor: the name, the table that isa.cpp defines, and the compiler's flags.
 PORTABLE = ("portable", "kPortable", ())
+AVX2 = ("-mavx2", "-mfma", "-mf16c")
+AVX_VNNI = "-mavxvnni"  # compilers from 2021 on have it
 X86 = (
-    ("avx2", "kAvx2", ("-mavx2", "-mfma", "-mf16c")),
+    ("avx2", "kAvx2", AVX2),
+    ("avxvnni", "kAvxVnni", (*AVX2, AVX_VNNI)),
     (
         "avx512",
         "kAvx512",
         (
-            *("-mavx2", "-mfma", "-mf16c", "-mprefer-vector-width=512"),
+            *(*AVX2, "-mprefer-vector-width=512"),
             *(f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vnni", "bf16")),
         ),
     ),
@@ -36,9 +40,14 @@ class BuildKernels(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Build the one extension that there is."""
         is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+        has_avx_vnni = is_x86 and self._takes(AVX_VNNI)
         kinds = [PORTABLE, *(X86 if is_x86 else ())]
+        if not has_avx_vnni:
+            kinds = [kind for kind in kinds if AVX_VNNI not in kind[2]]
         with ThreadPoolExecutor() as pool:
-            shared = pool.submit(self._compile, "api.cpp", "api", ())
+            shared = pool.submit(
+                self._compile, "api.cpp", "api", (f"-DPLAIT_HAS_AVX_VNNI={int(has_avx_vnni)}",)
+            )
             compiled = [
                 pool.submit(
                     self._compile,
@@ -56,6 +65,17 @@ class BuildKernels(build_ext):
         self.compiler.link_shared_object(
             objects, path, extra_postargs=["-pthread"], target_lang="c++"
         )
+
+    def _takes(self, flag: str) -> bool:
+        """Say whether the compiler knows a flag."""
+        empty = Path(self.build_temp) / "empty.cpp"
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        empty.write_text("")
+        try:
+            self.compiler.compile([str(empty)], output_dir=self.build_temp, extra_postargs=[flag])
+        except CompileError:
+            return False
+        return True
 
     def _compile(self, source: str, name: str, flags: tuple[str, ...]) -> str:
         folder = Path(self.build_temp) / name

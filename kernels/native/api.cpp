@@ -1,6 +1,9 @@
 // What Python calls, through ctypes. Every function is safe to call from any thread; steps take turns.
 #include <cstdlib>
 #include <cstring>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "isa.h"
 #include "pack.h"
@@ -13,14 +16,48 @@
 
 namespace plait {
 
-static const Isa* best() {
 #if defined(__x86_64__)
+static bool has_avx2() {
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        return &kAvx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kAvx2;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+#if PLAIT_HAS_AVX_VNNI
+static bool has_avx_vnni() {
+    unsigned eax = 0, ebx, ecx, edx;
+    return has_avx2() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax >> 4 & 1);
+}
 #endif
+
+static bool has_avx512() {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static bool has_nothing() { return true; }
+
+// A kind of processor, and whether this machine is of it.
+struct Processor {
+    const Isa* isa;
+    bool (*is_this)();
+};
+
+static const Processor kProcessors[] = {  // the fastest first
+#if defined(__x86_64__)
+    {&kAvx512, has_avx512},
+#if PLAIT_HAS_AVX_VNNI
+    {&kAvxVnni, has_avx_vnni},
+#endif
+    {&kAvx2, has_avx2},
+#endif
+    {&kPortable, has_nothing},
+};
+
+static const Isa* best() {
+    for (const Processor& kind : kProcessors)
+        if (kind.is_this()) return kind.isa;
     return &kPortable;
 }
 
@@ -42,17 +79,8 @@ EXPORT const char* plait_isa() { return chosen()->name; }
 
 // Takes another kind of processor, for tests; 0 if this machine is not of that kind.
 EXPORT int32_t plait_choose(const char* name) {
-    const Isa* fastest = best();
-    const Isa* all[] = {
-#if defined(__x86_64__)
-        &kAvx512, &kAvx2,
-#endif
-        &kPortable};
-    bool is_able = false;
-    for (const Isa* isa : all) {
-        is_able = is_able || isa == fastest;
-        if (is_able && std::strcmp(isa->name, name) == 0) return chosen() = isa, 1;
-    }
+    for (const Processor& kind : kProcessors)
+        if (std::strcmp(kind.isa->name, name) == 0 && kind.is_this()) return chosen() = kind.isa, 1;
     return 0;
 }
 

@@ -22,7 +22,7 @@ struct Isa {
 };
 
 #if defined(__x86_64__)
-extern const Isa kAvx512, kAvx2;
+extern const Isa kAvx512, kAvxVnni, kAvx2;
 #endif
 extern const Isa kPortable;
 

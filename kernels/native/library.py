@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import abi
 
-CHOICE = "PLAIT_NATIVE"  # off, or one of the kinds of processor: portable, avx2, avx512
+CHOICE = "PLAIT_NATIVE"  # off, or a kind of processor: portable, avx2, avxvnni, avx512
 _NAME = "_native"
 
 _PROTOTYPES = {
@@ -57,7 +57,7 @@ class Library:
 
     @property
     def isa(self) -> str:
-        """The kind of processor that the kernels are compiled for: avx512, avx2 or portable."""
+        """The kind of processor that the kernels are compiled for: avx512, avxvnni, avx2, portable."""
         name: bytes = self.functions.plait_isa()
         return name.decode()
 

@@ -9,7 +9,7 @@ import pytest
 from plait.kernels.native import Library, load_library
 
 
-@pytest.fixture(params=["avx512", "avx2", "portable"])
+@pytest.fixture(params=["avx512", "avxvnni", "avx2", "portable"])
 def library(request: pytest.FixtureRequest) -> Iterator[Library]:
     """Give the kernels for one kind, and set back afterwards what was chosen."""
     loaded = load_library()

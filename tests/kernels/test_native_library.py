@@ -50,5 +50,5 @@ def test_a_processor_that_this_is_not_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_chosen_stays_chosen(library: Library) -> None:
-    assert library.isa in ("avx512", "avx2", "portable")
+    assert library.isa in ("avx512", "avxvnni", "avx2", "portable")
     assert not library.choose("vax")
