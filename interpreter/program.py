@@ -1,16 +1,21 @@
-"""Programs that run: `@function`, and the ways to call what it gives."""
+"""Programs that run: `@function`, and the ways to call what it gives.
+
+What runs them is imported where it is used: it is half of what `import plait` would cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ..lang.program import Program
 from . import tasks
-from .batch import check_rows, run_rows
 from .options import OPTION_NAMES, Options
-from .result import Result
-from .run import Call, Run
-from .stream import AsyncStream, Stream
+
+if TYPE_CHECKING:
+    from .result import Result
+    from .run import Call, Run
+    from .stream import AsyncStream, Stream
 
 MAX_IN_FLIGHT = 256
 
@@ -56,13 +61,13 @@ class Function(Program):
         Raises: what the body raised; else the NodeError of the first failure that the body
         has not handled; BackendError.
         """
-        result = Run(self._call(args, kwargs)).execute()
+        result = self._run(args, kwargs).execute()
         result.check()
         return result
 
     async def arun(self, /, *args: object, **kwargs: object) -> Result:
         """Run once on the running loop; as `run`. Cancelling it stops its requests."""
-        result = await Run(self._call(args, kwargs)).aexecute()
+        result = await self._run(args, kwargs).aexecute()
         result.check()
         return result
 
@@ -78,6 +83,8 @@ class Function(Program):
 
         Raises: InvalidArgument for wrong options; BackendError if no backend can start.
         """
+        from .batch import check_rows, run_rows
+
         check_rows(rows, max_in_flight)
         chosen = self._options.updated(options)
         return tasks.run_here(lambda: run_rows(self, rows, chosen, max_in_flight))
@@ -86,6 +93,8 @@ class Function(Program):
         self, rows: Iterable[object], /, *, max_in_flight: int = MAX_IN_FLIGHT, **options: object
     ) -> list[Result]:
         """Run once a row on the running loop; as `run_batch`."""
+        from .batch import check_rows, run_rows
+
         check_rows(rows, max_in_flight)
         return await run_rows(self, rows, self._options.updated(options), max_in_flight)
 
@@ -94,6 +103,8 @@ class Function(Program):
 
         Raises: InvalidArgument at once for wrong arguments.
         """
+        from .stream import Stream
+
         return Stream(self._call(args, kwargs))
 
     def astream(self, /, *args: object, **kwargs: object) -> AsyncStream:
@@ -101,9 +112,18 @@ class Function(Program):
 
         Raises: InvalidArgument at once for wrong arguments.
         """
+        from .stream import AsyncStream
+
         return AsyncStream(self._call(args, kwargs))
 
+    def _run(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Run:
+        from .run import Run
+
+        return Run(self._call(args, kwargs))
+
     def _call(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call:
+        from .run import Call
+
         own = set(self.parameters)
         options = {k: v for k, v in kwargs.items() if k in OPTION_NAMES and k not in own}
         arguments = {k: v for k, v in kwargs.items() if k not in options}

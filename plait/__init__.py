@@ -7,21 +7,13 @@ program runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
-from .interpreter.check import check
 from .interpreter.defaults import set_default_backend
-from .interpreter.events import Event
-from .interpreter.grammar import Grammar
-from .interpreter.graph_run import run_graph
-from .interpreter.plan import plan
-from .interpreter.planning.report import Plan, PlannedCall, PlannedFailure
 from .interpreter.program import Function, function
-from .interpreter.result import Result
-from .interpreter.stream import AsyncStream, Stream
 from .lang.api import assistant, gen, select, system, user
-from .lang.checks.problem import Problem
 from .lang.errors import (
     BackendDied,
     BackendError,
@@ -51,12 +43,39 @@ from .lang.forks import Forks, Joined
 from .lang.graph import Graph
 from .lang.outcomes import Outcome, Retry, retry
 from .lang.scores import LogProb
-from .lang.search import beam, best_of
 from .lang.state import State
 
 if TYPE_CHECKING:
+    from .interpreter.check import check
+    from .interpreter.events import Event
+    from .interpreter.grammar import Grammar
+    from .interpreter.graph_run import run_graph
     from .interpreter.journal import Journal
+    from .interpreter.plan import plan
+    from .interpreter.planning.report import Plan, PlannedCall, PlannedFailure
+    from .interpreter.result import Result
+    from .interpreter.stream import AsyncStream, Stream
+    from .lang.checks.problem import Problem
+    from .lang.search import beam, best_of
     from .runtime.config import EngineConfig
+
+# Names that most programs do not say, and where they are: imported when they are asked for.
+_LATER = {
+    "AsyncStream": ".interpreter.stream",
+    "Event": ".interpreter.events",
+    "Grammar": ".interpreter.grammar",
+    "Plan": ".interpreter.planning.report",
+    "PlannedCall": ".interpreter.planning.report",
+    "PlannedFailure": ".interpreter.planning.report",
+    "Problem": ".lang.checks.problem",
+    "Result": ".interpreter.result",
+    "Stream": ".interpreter.stream",
+    "beam": ".lang.search",
+    "best_of": ".lang.search",
+    "check": ".interpreter.check",
+    "plan": ".interpreter.plan",
+    "run_graph": ".interpreter.graph_run",
+}
 
 __all__ = [
     "AsyncStream",
@@ -121,6 +140,20 @@ __all__ = [
     "system",
     "user",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import one of the names of `_LATER`."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(_LATER[name], __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """List the names that are imported later, too."""
+    return sorted({*globals(), *_LATER})
 
 
 def local(model: str, **engine: object) -> Backend:

@@ -57,7 +57,7 @@ class Library:
 
     @property
     def isa(self) -> str:
-        """The kind of processor that the kernels are compiled for: avx512, avxvnni, avx2, portable."""
+        """The kind of processor that they are for: avx512, avxvnni, avx2 or portable."""
         name: bytes = self.functions.plait_isa()
         return name.decode()
 
