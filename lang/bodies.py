@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from .branching import again, beginning_of, nodes_below
 from .errors import InvalidArgument
 from .where import place
 
@@ -63,7 +64,7 @@ class BranchBodies:
         self.body = body
         self._arguments = arguments
         self._all: list[list[State]] = [[branch] for branch in branches]
-        self._starts = [branch._beginning() for branch in branches]
+        self._starts = [beginning_of(branch) for branch in branches]
 
     def __len__(self) -> int:
         return len(self._branches)
@@ -75,16 +76,18 @@ class BranchBodies:
     def run(self, index: int, attempt: int) -> object:
         """Run one body to its end, with all that it starts; after the first time afresh."""
         if attempt > 0:
-            self._branches[index] = self._branches[index]._again(self._starts[index])
+            self._branches[index] = again(self._branches[index], self._starts[index])
             self._all[index].append(self._branches[index])
         branch = self._branches[index]
         body = self.body
         value = None
         if body is not None:
             value = complete(branch, lambda: body(branch, *self._arguments[index]))
-        branch._driver.wait(branch._nodes_below(has_bodies=False))
+        branch._driver.wait(nodes_below(branch, has_bodies=False))
         return value
 
     def nodes(self, index: int) -> list[int]:
         """Give all nodes of a branch, those of earlier attempts and branches below included."""
-        return [node for branch in self._all[index] for node in branch._all_nodes()]
+        return [
+            node for branch in self._all[index] for node in nodes_below(branch, has_bodies=True)
+        ]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from .bodies import BranchBodies
+from .branching import nodes_below
 from .errors import InvalidArgument, UnknownVariable
 from .expr import Expr, expr_of, parts_of
 from .ops import Source
@@ -159,7 +160,7 @@ class Forks(Sequence["State"]):
         if self._group is None and then != "raise":
             self._start()
         if self._group is None:
-            below = (b._nodes_below(has_bodies=False) for b in self._branches)
+            below = (nodes_below(b, has_bodies=False) for b in self._branches)
             self._parent._driver.wait(sorted(node for nodes in below for node in nodes))
         else:
             self._settle(then)

@@ -22,8 +22,9 @@ from .driver import Bodies, TaskGroup
 from .graph import Break, ForkKind, Graph, Node, Where
 from .inline import InlineGroup
 from .ops import Gen, Op, Select, Source, Value
+from .recorder import Step
 from .standin import Hole, ParsedStandIn, StandIn
-from .state import State, Step
+from .state import State
 from .statements import Moment, is_inside, under_way
 from .tape import Tape
 from .where import caller, suspended_at

@@ -7,7 +7,6 @@ program runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from .interpreter.backend import Backend, NodeMeta, NodeUsage
@@ -146,6 +145,8 @@ def __getattr__(name: str) -> object:
     """Import one of the names of `_LATER`."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     found: object = getattr(import_module(_LATER[name], __name__), name)
     globals()[name] = found
     return found
