@@ -180,7 +180,7 @@ class Scheduler:
         node = match.node if match.partial is None else match.partial.node
         num_had = max(len(sequence.block_table), len(match.blocks))
         missing = max(0, self._num_blocks(end) - num_had)
-        return missing + self._cache.num_newly_locked(node)
+        return missing + node.num_newly_locked()
 
     def _take(self, sequence: Sequence, fit: Fit, plan: Plan) -> None:
         """Give a sequence the blocks of its chunk, and put the chunk in the plan."""

@@ -87,6 +87,20 @@ class Node:
         upper.add(self, block_size)
         return upper
 
+    def num_newly_locked(self) -> int:
+        """Count the blocks that a lock of this node would take from the evictable ones."""
+        count, step = 0, self
+        while step.parent is not None and step.lock_count == 0:
+            count += len(step.blocks)
+            step = step.parent
+        return count
+
+    def may_absorb(self, upper: Node) -> bool:
+        """True if no handle can end at `upper`, right above, so that this may take it in."""
+        is_inner = upper.parent is not None and len(upper.children) == 1
+        are_alike = upper.lock_count == self.lock_count and upper.is_written and self.is_written
+        return is_inner and are_alike
+
     def absorb(self, above: list[Node], block_size: int) -> None:
         """Take in the nodes right above, from the nearest up, each with one child."""
         top = above[-1]

@@ -127,14 +127,6 @@ class RadixCache:
         if old.is_tail and old.lock_count == 0 and not old.is_dead:
             self._remove(old)
 
-    def num_newly_locked(self, node: Node) -> int:
-        """Count the blocks that `lock(node)` would take from the evictable ones."""
-        count, step = 0, node
-        while step.parent is not None and step.lock_count == 0:
-            count += len(step.blocks)
-            step = step.parent
-        return count
-
     def commit(self) -> None:
         """Mark what was planned as written: the forward pass is done."""
         for node in self._planned:
@@ -173,7 +165,7 @@ class RadixCache:
         if lower is None or lower.is_dead:
             return
         chain = [lower]
-        while (upper := chain[-1].parent) is not None and _is_joinable(upper, chain[-1]):
+        while (upper := chain[-1].parent) is not None and chain[-1].may_absorb(upper):
             chain.append(upper)
         if len(chain) > 1:
             lower.absorb(chain[1:], self.block_size)
@@ -302,10 +294,3 @@ class RadixCache:
 
 def _joined(spans: list[Int32]) -> Int32:
     return np.concatenate(spans) if spans else _NO_TOKENS
-
-
-def _is_joinable(upper: Node, lower: Node) -> bool:
-    """True if no handle can end at `upper`, so that `lower` may take it in."""
-    is_inner = upper.parent is not None and len(upper.children) == 1
-    are_alike = upper.lock_count == lower.lock_count and upper.is_written and lower.is_written
-    return is_inner and are_alike

@@ -127,7 +127,7 @@ class AgainstPrefixes(RuleBasedStateMachine):
         source = match.node if match.partial is None else match.partial.node
         missing = -(-len(tokens) // size) - len(match.blocks)
         spare = rig.pool.num_free + rig.cache.num_evictable
-        if missing > spare - rig.cache.num_newly_locked(source):
+        if missing > spare - source.num_newly_locked():
             return None
         rig.cache.lock(source)
         self.make_room(missing)
