@@ -140,11 +140,9 @@ def measure(num_seqs: int, backend: Backend, bare: Bare, num_rounds: int) -> lis
 def measure_start(start_id: int, num_rounds: int) -> dict[int, Turn]:
     """Start both processes anew; give the medians of each size."""
     with ExitStack() as stack:
-        if start_id % 2:
-            bare = stack.enter_context(bare_process())
+        early = stack.enter_context(bare_process()) if start_id % 2 else None
         backend = stack.enter_context(closing(EmbeddedBackend(DEFAULT_MODEL, config=PLAIN)))
-        if not start_id % 2:
-            bare = stack.enter_context(bare_process())
+        bare = stack.enter_context(bare_process()) if early is None else early
         return {size: middle(measure(size, backend, bare, num_rounds)) for size in GOALS}
 
 
