@@ -298,3 +298,26 @@ def test_scores_and_values_without_their_stop_are_replayed(model: Model, path: P
     resumed = judge.run(backend=model.backend, journal=path)
     assert resumed.value == first.value
     assert resumed.text() == first.text()
+
+
+def test_bodies_that_run_at_the_same_time_are_replayed(model: Model, path: Path) -> None:
+    def solve(branch: State, topic: str) -> str:
+        branch += user(topic) + assistant(gen("x", max_tokens=6, temperature=0.9))
+        if len(branch["x"]) % 2:
+            branch += user("Again.") + assistant(gen("y", max_tokens=6, temperature=0.9))
+        return str(branch["x"])
+
+    @function
+    def all_of(s: State) -> list[str]:
+        s += user("Let us begin.")
+        return list(s.map(solve, ["rain", "snow", "hail"]).values)
+
+    first = all_of.run(backend=model.backend, journal=path)
+    model.asked()
+    assert told(all_of.run(backend=model.backend, journal=path)) == told(first)
+    assert model.asked() == 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) // 2]))
+    again = all_of.run(backend=model.backend, journal=path)
+    assert again.value == first.value
+    assert model.asked() > 0
