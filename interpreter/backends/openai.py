@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import openai
 
 from ...lang.errors import BackendDied, BackendError, BackendUnavailable, InvalidArgument
-from ...lang.graph import Node
-from ..backend import Capabilities, Done, Listener, NodeEvent, SessionConfig
+from ..backend import Capabilities, Listener, SessionConfig
 from ..http.client import Client
 from ..http.question import EXTRA, Rules
 from ..http.session import TextSession
 from ..http.talk import Api, Talk
+from ..posted import PostedSession
 
-_log = logging.getLogger(__name__)
 _CLOSE_S = 1.0
 
 
@@ -63,7 +61,7 @@ class OpenAIBackend:
         self._asker = Client(client, rules, max_concurrency=max_concurrency, num_tries=num_tries)
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._sessions: set[OpenAISession] = set()  # open ones
+        self._sessions: set[PostedSession] = set()  # open ones
         self._is_closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="plait-openai", daemon=True)
@@ -75,7 +73,7 @@ class OpenAIBackend:
 
     def open(
         self, config: SessionConfig, listener: Listener, on_lost: Callable[[Exception], None]
-    ) -> OpenAISession:
+    ) -> PostedSession:
         """Start a run. Raises: BackendUnavailable after `close`; BackendError after a fork."""
         if os.getpid() != self._pid:
             raise BackendError(
@@ -84,9 +82,10 @@ class OpenAIBackend:
         with self._lock:
             if self._is_closed:
                 raise BackendUnavailable("this backend is closed; make a new one")
-            session = OpenAISession(listener, on_lost, self._post, self._forget)
+            session = PostedSession(config.id, listener, on_lost, self._post, self._forget)
             self._sessions.add(session)
-        session.start(config, self._talk, self._asker)
+        talk, answer = self._talk, self._asker.answer
+        session.start(lambda listen: TextSession(config, listen, talk, answer))
         return session
 
     def close(self) -> None:
@@ -121,78 +120,12 @@ class OpenAIBackend:
             if not self._is_closed:
                 self._loop.call_soon_threadsafe(call)
 
-    def _forget(self, session: OpenAISession) -> bool:
+    def _forget(self, session: PostedSession) -> bool:
         """Take a session out; False if it was out already, so each one is lost at most once."""
         with self._lock:
             was_open = session in self._sessions
             self._sessions.discard(session)
             return was_open
-
-
-class OpenAISession:
-    """A run, as other threads see it: each call is posted to the loop's thread."""
-
-    def __init__(
-        self,
-        listener: Listener,
-        on_lost: Callable[[Exception], None],
-        post: Callable[[Callable[[], None]], None],
-        forget: Callable[[OpenAISession], bool],
-    ) -> None:
-        self._listener = listener
-        self._on_lost = on_lost
-        self._post = post
-        self._forget = forget
-        self._inner: TextSession | None = None  # the loop's thread's
-        self._is_open = True
-
-    def start(self, config: SessionConfig, talk: Talk, client: Client) -> None:
-        """Open the session on the loop's thread."""
-
-        def start() -> None:
-            self._inner = TextSession(config, self._listen, talk, client.answer)
-
-        self._post(start)
-
-    def submit(self, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
-        """Add a segment."""
-        segment, done = tuple(nodes), tuple(known)
-        self._call(lambda session: session.submit(segment, done))
-
-    def cancel(self, nodes: Sequence[int]) -> None:
-        """Stop these nodes and all that depend on them; idempotent."""
-        ids = tuple(nodes)
-        self._call(lambda session: session.cancel(ids))
-
-    def close(self) -> None:
-        """Abort every request; idempotent."""
-        self._is_open = False
-        self._forget(self)
-        self._call(lambda session: session.close())
-
-    def lose(self, error: Exception) -> None:
-        """Tell the run that its backend is gone; no event comes after it."""
-        self._is_open = False
-        self._on_lost(error)
-
-    def _call(self, act: Callable[[TextSession], None]) -> None:
-        def call() -> None:
-            assert self._inner is not None, "start was posted first"
-            act(self._inner)
-
-        self._post(call)
-
-    def _listen(self, events: Sequence[NodeEvent]) -> None:
-        if not self._is_open:
-            return
-        try:
-            self._listener(events)
-        except Exception as error:
-            # A listener is its run's own: one that fails loses that run, and no other.
-            _log.exception("the listener of a run raised")
-            self._call(lambda session: session.close())
-            if self._forget(self):
-                self.lose(error)
 
 
 def _check(api: str, accepts: Collection[str], **counts: int) -> None:

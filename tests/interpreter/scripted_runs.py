@@ -7,9 +7,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import pytest
+
 import plait
 from plait.interpreter.backend import Backend, Delta, Done, Failed, NodeEvent, SessionConfig
 from plait.interpreter.backends.scripted import ScriptedBackend
+from plait.interpreter.session import ExecutorSession
 from plait.lang.graph import Node
 from plait.lang.ops import Op, Sampling
 from plait.runtime.model.scripted import Script
@@ -83,3 +86,16 @@ def chain(*ops: Op) -> list[Node]:
 def answer(text: str) -> str:
     """Say how long the text so far is, and how it ends."""
     return f"<{len(text)}{text[-1:]}>"
+
+
+def counted_segments(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Give a list that gets the number of nodes of each segment from here on."""
+    segments: list[int] = []
+    submit = ExecutorSession.submit
+
+    def counting(self: ExecutorSession, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
+        segments.append(len(nodes))
+        submit(self, nodes, known)
+
+    monkeypatch.setattr(ExecutorSession, "submit", counting)
+    return segments

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 import plait
 from plait import Backend, GraphError, InvalidArgument, NodeError, State, function, gen, select
-from plait.interpreter.backend import Done
-from plait.interpreter.session import ExecutorSession
-from plait.lang.graph import Node
 from plait.lang.serialize import dumps, loads
 from plait.lang.show import to_text
+
+from .scripted_runs import counted_segments
 
 
 def biased(text: str) -> Mapping[str, float]:
@@ -132,14 +131,7 @@ def test_an_empty_output_has_no_tokens_to_score(backend: Backend) -> None:
 def test_scores_that_are_made_before_they_are_read_go_in_one_segment(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    segments: list[int] = []
-    submit = ExecutorSession.submit
-
-    def counting(self: ExecutorSession, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
-        segments.append(len(nodes))
-        submit(self, nodes, known)
-
-    monkeypatch.setattr(ExecutorSession, "submit", counting)
+    segments = counted_segments(monkeypatch)
 
     @function
     def program(s: State) -> list[float]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
 
 import plait
 from plait import Backend, InvalidArgument, LogProb, State, beam, best_of, function, gen, select
-from plait.interpreter.backend import Done
-from plait.interpreter.session import ExecutorSession
-from plait.lang.graph import Node
+
+from .scripted_runs import counted_segments
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.2}
 
@@ -77,14 +76,7 @@ def test_of_equals_the_first_is_taken(backend: Backend) -> None:
 def test_bodies_and_scores_of_all_branches_go_in_two_segments(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    segments: list[int] = []
-    submit = ExecutorSession.submit
-
-    def counting(self: ExecutorSession, nodes: Sequence[Node], known: Sequence[Done] = ()) -> None:
-        segments.append(len(nodes))
-        submit(self, nodes, known)
-
-    monkeypatch.setattr(ExecutorSession, "submit", counting)
+    segments = counted_segments(monkeypatch)
 
     def worth(branch: State) -> LogProb:
         return branch.score("abc")
