@@ -231,7 +231,8 @@ class Attention {
             highest[i] = load<F16x>(scores);
             UNROLL for (int at = 16; at < num; at += 16) highest[i] = max(highest[i], load<F16x>(scores + at));
         }
-        for (int i = queries; i < 16; ++i) highest[i] = sums[i] = splat(0.0f);
+        // The others of the 16 may be queries of rows that do not see this chunk: theirs stays as it is.
+        for (int i = queries; i < 16; ++i) highest[i] = splat(-INFINITY), sums[i] = splat(0.0f);
         alignas(64) float nows[16], fades[16];
         const F16x before = load<F16x>(&room.largest[query]), now = max(before, max_of_each(highest));
         const F16x fade = before == now ? splat(1.0f) : exp2_negative(before - now);

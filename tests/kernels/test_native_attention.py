@@ -24,7 +24,8 @@ def relative_rms(found: Tensor, wanted: Tensor) -> float:
 class Case:
     """`spans` = (new tokens, context): their K and V, in scattered blocks of a pool full of NaN.
 
-    The first `num_shared` tokens of all contexts are the same, in the same blocks.
+    The first `num_shared` tokens of all contexts are the same, in the same blocks. `lift` moves the
+    keys up and the queries down, so that all scores lie under 0.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Case:
         heads: int = 3,
         head_dim: int = 32,
         num_shared: int = 0,
+        lift: float = 0.0,
     ) -> None:
         rng = torch.Generator().manual_seed(len(spans) + block_size)
         self.spans, self.block_size, self.heads, self.dim = spans, block_size, heads, head_dim
@@ -55,6 +57,8 @@ class Case:
                     self.v[block, at] = torch.randn(KV_HEADS, head_dim, generator=rng)
         self.news = [new for new, _ in spans]
         self.q = torch.randn(sum(self.news), KV_HEADS * heads, head_dim, generator=rng)
+        self.k += lift
+        self.q -= lift
         self.num_shared = num_shared
 
     def wanted(self) -> Tensor:
@@ -149,8 +153,9 @@ def test_heads_of_all_sizes(library: Library, heads: int, head_dim: int) -> None
 
 
 @pytest.mark.parametrize("is_bf16", [True, False])
-def test_sharing_changes_no_bit(library: Library, is_bf16: bool) -> None:
-    case = Case([(1, 210 + 7 * i) for i in range(11)], num_shared=192)
+@pytest.mark.parametrize("lift", [0.0, 1.0])
+def test_sharing_changes_no_bit(library: Library, is_bf16: bool, lift: float) -> None:
+    case = Case([(1, 210 + 7 * i) for i in range(11)], num_shared=192, lift=lift)
     alone = case.found(library, is_bf16=is_bf16, is_shared=False)
     assert torch.equal(case.found(library, is_bf16=is_bf16), alone)
     assert relative_rms(alone, case.wanted()) < 5e-3
